@@ -47,17 +47,17 @@ def services(
     postgres_server: PostgresServer, own_nats: Nats, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, RunningService]]:
     logs = tmp_path_factory.mktemp("logs")
-    made = {
+    services = {
         name: RunningService(name, keys, postgres_server.create_database(database), own_nats.url, logs / name)
         for name, database in (("svc-catalog", "catalog_of_occupancy"), ("svc-occupancy", "occupancy_test"))
     }
-    addresses = {name: service.target for name, service in made.items()}
-    for number, service in enumerate(made.values()):
+    addresses = {name: service.target for name, service in services.items()}
+    for number, service in enumerate(services.values()):
         service.addresses = addresses
         service.migrate(first_id=7_000_000_000 + number * 500_000_000)
         service.start()
-    yield made
-    for service in made.values():
+    yield services
+    for service in services.values():
         service.stop()
 
 

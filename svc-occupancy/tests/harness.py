@@ -54,13 +54,13 @@ def move_in() -> dict[str, Any]:
     return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
 
 
-async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> float:
+async def until(read: Callable[[], Awaitable[Any]], expected: Any) -> float:
     """Waits until `found()` returns the expected value; returns the seconds that this took."""
     last = None
 
     async def is_there() -> bool:
         nonlocal last
-        last = await found()
+        last = await read()
         return bool(last == expected)
 
     return await eventually(is_there, lambda: last)
@@ -77,12 +77,12 @@ async def published(served: Database, company: Company) -> list[Event]:
 
 async def fired(served: Database, company: Company, *but: str) -> list[tuple[str, int, Any, Any]]:
     """The public events except those with the keys in but: key, record's id, from, to (None, None without a change)."""
-    found = []
+    fired_events = []
     for event in await published(served, company):
         if event.HasField("public") and event.public.event not in but:
             change = json.loads(event.public.change or b"{}")
-            found.append((event.public.event, event.public.entity_id, change.get("from"), change.get("to")))
-    return found
+            fired_events.append((event.public.event, event.public.entity_id, change.get("from"), change.get("to")))
+    return fired_events
 
 
 class House:
@@ -141,14 +141,14 @@ class Company:
         Default: as a member of staff, with a new idempotency key.
         """
         contracts = (turn_board_pb2, turn_tasks_pb2, residency_commands_pb2)
-        contract: Any = next(one for one in contracts if hasattr(one, f"{rpc}Request"))
+        contract: Any = next(module for module in contracts if hasattr(module, f"{rpc}Request"))
         request = getattr(contract, f"{rpc}Request")(**fields)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
             request.idempotency_key = f"act {next(self._keys)}"
         response = await self.house(rpc, request, who or self.staff)
         name = response.DESCRIPTOR.fields[0].name
-        found = getattr(response, name)
-        return json.loads(found.json) if name == "document" else found
+        message = getattr(response, name)
+        return json.loads(message.json) if name == "document" else message
 
     async def residencies(self, unit_id: int) -> list[Any]:
         """The unit's turns as people see them, newest first."""
@@ -159,8 +159,8 @@ class Company:
         """The audit log, oldest first: actor, action, record's id, before, after."""
         entries = (await self.house("ListAudit", ListAuditRequest(limit=200), self.operator)).entries
         return [
-            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
-            for one in reversed(entries)
+            (entry.actor, entry.action, entry.subject_id, json.loads(entry.before), json.loads(entry.after))
+            for entry in reversed(entries)
         ]
 
     async def sweep(self, now: str) -> dict[str, int]:
@@ -172,8 +172,8 @@ class Company:
     async def served_turn(self, turn_id: int) -> bytes:
         """The turn as GET /turns/{id} serves it."""
         response = await self.house("GetTurn", turns_pb2.GetTurnRequest(turn_id=turn_id), self.caller)
-        found: bytes = response.document.json
-        return found
+        document: bytes = response.document.json
+        return document
 
     async def results(self, kind: str, rows: Sequence[Any], **options: Any) -> list[ImportResult]:
         """The result of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
@@ -198,40 +198,40 @@ class Company:
     async def make_units(self, *external_ids: str) -> None:
         """Imports units with these external ids into property P1."""
         await self.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
-        made = await self.put(
+        outcomes = await self.put(
             "units", *({"external_id": u, "property": "P1", "name": f"Unit {u}"} for u in external_ids)
         )
-        assert set(made) == {"created"}
+        assert set(outcomes) == {"created"}
 
     async def page(self, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
         request = turns_pb2.ListTurnsRequest(after_id=after_id, limit=limit, **filters)
         return (await self.house("ListTurns", request, self.caller)).page
 
     async def turns(self, **filters: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads((await self.page(**filters)).data)
-        return found
+        turns: list[dict[str, Any]] = json.loads((await self.page(**filters)).data)
+        return turns
 
     async def turn(self, external_id: str) -> dict[str, Any]:
-        (found,) = [one for one in await self.turns() if one["external_id"] == external_id]
-        return found
+        (match,) = [turn for turn in await self.turns() if turn["external_id"] == external_id]
+        return match
 
     async def units(self) -> dict[str, tuple[str | None, str | None]]:
         """The status and ready date that svc-catalog serves for each unit, by external_id."""
         request = places_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
-        return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in json.loads(data)}
+        return {unit["external_id"]: (unit["unit_status"], unit["projected_ready_on"]) for unit in json.loads(data)}
 
     async def unit_ids(self) -> dict[str, int]:
         request = places_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
-        return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
+        return {unit["external_id"]: unit["entity_id"] for unit in json.loads(data)}
 
     async def know(self, database: Database, *, timezone: str, active: bool = True) -> None:
         """Updates the company in svc-occupancy's replica. database: svc-occupancy's."""
         version = await database.value(Statement(select(t.company.c.version).where(t.company.c.id == self.id)))
-        one = CompanyReference(id=self.id, version=version + 1, name="C", active=active, timezone=timezone)
+        reference = CompanyReference(id=self.id, version=version + 1, name="C", active=active, timezone=timezone)
         async with database.transaction() as connection:
-            await consumers.put_references(connection, [References(companies=[one])])
+            await consumers.put_references(connection, [References(companies=[reference])])
 
     async def known_unit(self, database: Database) -> int:
         """A unit without turns that svc-occupancy's replica has. database: svc-occupancy's."""

@@ -48,8 +48,8 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(occupancy: Runni
     token = TokenSigner(occupancy.keys.folder / f"{issuer}.jwk").token(
         "svc-occupancy", Identity(kind, issuer, 7, scope="write")
     )
-    found = await code_of(occupancy, rpc, token)
-    assert (found is not grpc.StatusCode.PERMISSION_DENIED) == allowed
+    code = await code_of(occupancy, rpc, token)
+    assert (code is not grpc.StatusCode.PERMISSION_DENIED) == allowed
 
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
@@ -208,7 +208,11 @@ def test_the_rules_and_the_tables_know_the_same_caps() -> None:
         "phone": 20,
         "external_id": 120,
     }
-    checks = {one.name: str(one.sqltext) for one in t.party.constraints if isinstance(one, CheckConstraint)}
+    checks = {
+        constraint.name: str(constraint.sqltext)
+        for constraint in t.party.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
     for name in PartyCreate.__struct_fields__:
         if name != "role":
             assert checks[f"party_{name}"] == f"char_length({name}) <= {_cap(PartyCreate, name)}"
@@ -217,7 +221,9 @@ def test_the_rules_and_the_tables_know_the_same_caps() -> None:
 
 def _cap(kind: Any, name: str) -> int:
     hint = typing.get_type_hints(kind, include_extras=True)[name]
-    (marker,) = [one for arm in typing.get_args(hint) for one in getattr(arm, "__metadata__", ()) if type(one) is Text]
+    (marker,) = [
+        mark for arm in typing.get_args(hint) for mark in getattr(arm, "__metadata__", ()) if type(mark) is Text
+    ]
     return int(marker.longest)
 
 
@@ -261,7 +267,11 @@ async def test_the_database_refuses_tasks_that_cannot_be(
 
 
 def test_the_rules_and_the_tables_know_the_same_states_of_tasks() -> None:
-    checks = {one.name: str(one.sqltext) for one in t.turn_task.constraints if isinstance(one, CheckConstraint)}
+    checks = {
+        constraint.name: str(constraint.sqltext)
+        for constraint in t.turn_task.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
     assert checks["turn_task_status"] == f"status IN {task_rules.TASK_STATUSES}"
 
 

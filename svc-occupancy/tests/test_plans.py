@@ -153,9 +153,9 @@ async def test_pages_for_people_cost_what_their_rows_cost(crowd: Database, analy
         async with explained(crowd, statement, IN_ORDER if statement in in_order else "") as explain:
             for company_id, place in places:
                 for date, last_id in (dated, undated):
-                    known = values | rows | {"company_id": company_id, "after_date": date, "after_id": last_id}
-                    known |= {"property_id": place, "unit_id": place, "turn_ids": turns}
-                    plan = await explain(**{name: known[name] for name in statement.parameters})
+                    arguments = values | rows | {"company_id": company_id, "after_date": date, "after_id": last_id}
+                    arguments |= {"property_id": place, "unit_id": place, "turn_ids": turns}
+                    plan = await explain(**{name: arguments[name] for name in statement.parameters})
                     cost = (plan.rows_met, plan.indexes, plan.whole_tables, statement.sql)
                     assert not plan.whole_tables and plan.rows_met <= most, cost
 
@@ -172,6 +172,6 @@ async def test_the_board_is_counted_by_indexes_alone(crowd: Database) -> None:
     ):
         async with explained(crowd, query) as explain:
             for company_id, place in places:
-                known = {"company_id": company_id, "property_id": place, "today": TODAY}
-                plan = await explain(**{name: known[name] for name in query.parameters})
+                arguments = {"company_id": company_id, "property_id": place, "today": TODAY}
+                plan = await explain(**{name: arguments[name] for name in query.parameters})
                 assert not plan.whole_tables and plan.indexes[0].startswith(index), plan.indexes

@@ -88,7 +88,7 @@ async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) 
     ]
     lock = turnovers._departures._hold_first
     assert lock is not None
-    left = [(company_id, company_id * EACH + n) for company_id, n in ((7, 5), (7, 6), (7, 7), (30, 8))]
+    departed = [(company_id, company_id * EACH + n) for company_id, n in ((7, 5), (7, 6), (7, 7), (30, 8))]
     for analyzed in (False, True):
         if analyzed:
             async with alone.connection() as connection:
@@ -107,7 +107,9 @@ async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) 
             assert plan.returned == len(ids) and plan.rows_met <= 8 * len(ids), (plan.rows_met, plan.indexes)
             assert set(plan.whole_tables) <= {"company", "property"}
         async with explained(alone, lock) as explain:
-            plan = await explain(company_id=[company for company, _ in left], id=[turn_id for _, turn_id in left])
+            plan = await explain(
+                company_id=[company for company, _ in departed], id=[turn_id for _, turn_id in departed]
+            )
             assert plan.returned == DUE and not plan.whole_tables
             # The array, the turns and the units, nothing else.
             assert plan.rows_met <= 3 * DUE, (plan.rows_met, plan.indexes)

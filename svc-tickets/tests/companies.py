@@ -53,24 +53,30 @@ async def tell(database: Database, company_id: int, version: int, timezone: str,
         await put_references(connection, [events_pb2.References(companies=[reference])])
 
 
-async def new_company(database: Database, timezone: str = "UTC", *, known: bool = True) -> Company:
+async def new_company(database: Database, timezone: str = "UTC", *, arrived: bool = True) -> Company:
     """known: whether the company's replica row has arrived."""
-    one = next(_ids)
-    if known:
-        await tell(database, one, 1, timezone)
+    company_id = next(_ids)
+    if arrived:
+        await tell(database, company_id, 1, timezone)
     references = events_pb2.References(
-        properties=[events_pb2.PropertyReference(id=one, version=1, company_id=one, name="Elm", external_id="P")],
+        properties=[
+            events_pb2.PropertyReference(id=company_id, version=1, company_id=company_id, name="Elm", external_id="P")
+        ],
         units=[
-            events_pb2.UnitReference(id=one, version=1, company_id=one, property_id=one, name="1A", external_id="U")
+            events_pb2.UnitReference(
+                id=company_id, version=1, company_id=company_id, property_id=company_id, name="1A", external_id="U"
+            )
         ],
         assets=[
-            events_pb2.AssetReference(id=one, version=1, company_id=one, property_id=one, name="Lift", external_id="A")
+            events_pb2.AssetReference(
+                id=company_id, version=1, company_id=company_id, property_id=company_id, name="Lift", external_id="A"
+            )
         ],
-        staff=[events_pb2.StaffReference(id=one, version=1, company_id=one, name="Ada", external_id="S")],
+        staff=[events_pb2.StaffReference(id=company_id, version=1, company_id=company_id, name="Ada", external_id="S")],
     )
     async with database.transaction() as connection:
         await put_references(connection, [references])
-    return Company(one)
+    return Company(company_id)
 
 
 async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], events: bool = False) -> None:
@@ -82,7 +88,7 @@ async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], e
     sent = [ImportRow(line=n, json=json.dumps(row).encode()) for n, row in enumerate(whole, start=1)]
     request = pb.ImportTicketsRequest(rows=sent, events=events)
     answer = await client("ImportTickets", request, company.operator)
-    assert not [one for one in answer.results if one.outcome == IMPORT_OUTCOME_REJECTED], answer
+    assert not [result for result in answer.results if result.outcome == IMPORT_OUTCOME_REJECTED], answer
 
 
 async def import_filed(
@@ -114,7 +120,7 @@ async def fired(database: Database, company: Company, event: str) -> list[events
     where = t.outbox.c.subject == f"events.svc-tickets.public.{event}"
     rows = await database.rows(Statement(select(t.outbox.c.message).where(where).order_by(t.outbox.c.event_id)))
     return [
-        one
-        for one in map(events_pb2.Event.FromString, (row["message"] for row in rows))
-        if one.company_id == company.id
+        event
+        for event in map(events_pb2.Event.FromString, (row["message"] for row in rows))
+        if event.company_id == company.id
     ]

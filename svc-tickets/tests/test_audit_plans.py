@@ -51,5 +51,8 @@ async def test_a_page_costs_itself(database: Database, analyzed: bool) -> None:
     )
     for more in filters:
         plan = await statement_plan(database, audit._pages[frozenset(more)], IN_ORDER, **values, **more)
-        assert plan.rows_met == plan.returned <= ROWS, (more, [one.get("Index Name", one["Node Type"]) for one in plan])
+        assert plan.rows_met == plan.returned <= ROWS, (
+            more,
+            [node.get("Index Name", node["Node Type"]) for node in plan],
+        )
         assert not plan.whole_tables

@@ -42,7 +42,7 @@ SERVICES = [
         (ticket_commands_pb2.Opener.DESCRIPTOR, tuple(fields.SOURCES_OF_OPENERS)),
         (ticket_commands_pb2.Author.DESCRIPTOR, fields.AUTHORS),
     ],
-    ids=lambda one: getattr(one, "name", ""),
+    ids=lambda parameter: getattr(parameter, "name", ""),
 )
 def test_the_proto_spells_the_words_of_the_rules_in_their_order(enum: Any, words: tuple[str, ...]) -> None:
     assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values[1:]) == words

@@ -35,8 +35,8 @@ async def unit_id(company: Company) -> int:
 async def turn_id(company: Company, unit_id: int) -> int:
     """The turn of a resident who leaves in 2999."""
     assert await company.put("turns", LEAVES) == ["created"]
-    found: int = (await company.turn("T1"))["entity_id"]
-    return found
+    turn_id: int = (await company.turn("T1"))["entity_id"]
+    return turn_id
 
 
 async def refusal(company: Company, rpc: str, **fields: Any) -> tuple[int, str]:
@@ -57,11 +57,11 @@ async def test_a_status_fires_with_the_active_turn_as_it_is_served(
         "2999-01-31",
     )
     await until(company.units, {"U1": ("Down", None)})
-    (event,) = [one for one in await published(served, company) if one.HasField("public")]
-    shown = await company.served_turn(turn_id)
-    assert event.public.data == shown
+    (event,) = [message for message in await published(served, company) if message.HasField("public")]
+    served_turn = await company.served_turn(turn_id)
+    assert event.public.data == served_turn
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Down"}'
-    after = json.loads(shown)
+    after = json.loads(served_turn)
     # Only updated_at changes: it equals the event's instant, so that the turn's events sort.
     assert after == before | {"updated_at": after["updated_at"]} and after["updated_at"] > before["updated_at"]
     assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == after["updated_at"]
@@ -76,7 +76,7 @@ async def test_without_an_active_turn_the_newest_speaks_for_the_unit(
     rows = [{"external_id": name, "unit": "U1", "status": "Completed"} for name in ("T1", "T2", "T3")]
     await company.put("turns", *rows)
     await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
-    newest = max(one["entity_id"] for one in await company.turns())
+    newest = max(turn["entity_id"] for turn in await company.turns())
     assert await fired(served, company) == [("turn.status_changed", newest, "Vacant Not Ready", "Vacant Ready")]
 
 
@@ -105,13 +105,13 @@ async def test_a_unit_without_a_turn_changes_and_fires_nothing(
 async def rows_of(served: Database, company: Company) -> list[Any]:
     """All rows of the company, except claims, and the number of its events."""
     tables = (t.transition, t.unit_state, t.turn_task, t.audit)
-    found: list[Any] = [
+    rows: list[Any] = [
         await served.rows(
             Statement(select(*written_columns(x)).where(x.c.company_id == company.id).order_by(*x.primary_key))
         )
         for x in tables
     ]
-    return [*found, len(await published(served, company))]
+    return [*rows, len(await published(served, company))]
 
 
 async def test_what_changes_nothing_leaves_nothing(
@@ -170,7 +170,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     }
     assert instant_of["turn.status_changed"] < instant_of["turn.schedule_changed"] == turn["updated_at"]
     tasks = await company.command("ListTasks", turn_id=turn_id)
-    assert [(one.task_id, one.status) for one in tasks] == [
+    assert [(task.task_id, task.status) for task in tasks] == [
         (open_task.task_id, "Cancelled"),
         (done_task.task_id, "Completed"),
     ]
@@ -254,14 +254,14 @@ async def test_the_board_lists_units_with_what_is_left_to_do(company: Company) -
     turns = [{"external_id": "T1", "unit": "U1", "move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"}]
     await company.put("turns", *turns, {"external_id": "T2", "unit": "U2"}, {"external_id": "T4", "unit": "U4"})
     ids = await company.unit_ids()
-    turn_ids = {one["external_id"]: one["entity_id"] for one in await company.turns()}
+    turn_ids = {turn["external_id"]: turn["entity_id"] for turn in await company.turns()}
     for _ in range(2):
         await company.command("AddTask", turn_id=turn_ids["T1"], task_type="Paint")
     done = await company.command("AddTask", turn_id=turn_ids["T1"], task_type="Clean")
     await company.command("CompleteTask", task_id=done.task_id)
 
     async def shown() -> list[str]:
-        return [one.name for one in await company.command("ListBoard")]
+        return [unit.name for unit in await company.command("ListBoard")]
 
     await until(shown, ["Unit U1", "Unit U2", "Unit U3", "Unit U4"])
     first, second, third, _ = await company.command("ListBoard")
@@ -275,12 +275,12 @@ async def test_the_board_lists_units_with_what_is_left_to_do(company: Company) -
     assert (first.move_out_date, first.projected_ready_on) == ("2999-01-31", "2999-02-09")
     assert (second.unit_status, second.tasks_open, second.HasField("move_out_date")) == ("Occupied", 0, False)
     assert not third.HasField("unit_status") and not third.HasField("turn_id")
-    of_first = [one.name for one in await company.command("ListBoard", property_id=first.property_id)]
+    of_first = [unit.name for unit in await company.command("ListBoard", property_id=first.property_id)]
     assert of_first == ["Unit U1", "Unit U2", "Unit U3"]
     pages, request = [], turn_board_pb2.ListBoardRequest(limit=3)
     for _ in range(2):
         page = await company.house("ListBoard", request, company.staff)
-        pages.append([one.name for one in page.units])
+        pages.append([unit.name for unit in page.units])
         request.after_id = page.next_after_id
     assert pages == [["Unit U1", "Unit U2", "Unit U3"], ["Unit U4"]] and not page.HasField("next_after_id")
     assert list(await company.command("ListBoard", property_id=1)) == []

@@ -37,7 +37,7 @@ async def units_of(company: Company, count: int) -> dict[str, tuple[int, int]]:
     await company.make_units(*names)
     rows = [{"external_id": name, "unit": name, "move_out_date": LEFT} for name in names]
     assert set(await company.put("turns", *rows)) == {"created"}
-    turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
+    turns = {turn["external_id"]: turn["entity_id"] for turn in await company.turns()}
     return {name: (unit_id, turns[name]) for name, unit_id in (await company.unit_ids()).items()}
 
 
@@ -53,12 +53,12 @@ async def check_units(served: Database, company: Company) -> None:
     events = await published(served, company)
     references: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
     for event in events:
-        for one in event.references.unit_occupancies:
-            references[one.id].append(one)
+        for occupancy in event.references.unit_occupancies:
+            references[occupancy.id].append(occupancy)
     status: dict[int, Any] = dict.fromkeys(states, "Notice")
     ready_on: dict[int, Any] = dict.fromkeys(turns)
     public = [event for event in events if event.HasField("public") and event.public.change]
-    for event in sorted(public, key=lambda one: one.occurred_at.ToNanoseconds()):
+    for event in sorted(public, key=lambda message: message.occurred_at.ToNanoseconds()):
         change = json.loads(event.public.change)
         turn_id = event.public.entity_id
         last, key = (status, turns[turn_id]["unit_id"]) if change["field"] == "unit_status" else (ready_on, turn_id)
@@ -67,7 +67,7 @@ async def check_units(served: Database, company: Company) -> None:
     assert status == {unit_id: state["unit_status"] for unit_id, state in states.items()}
     active = {row["unit_id"]: row for row in turns.values() if row["status"] == "active"}
     for unit_id, state in states.items():
-        versions = sorted(one.version for one in references[unit_id])
+        versions = sorted(reference.version for reference in references[unit_id])
         assert versions == list(range(1, state["version"] + 1))
         assert state["projected_ready_on"] == active[unit_id]["projected_ready_on"]
     for turn_id, row in turns.items():
@@ -125,7 +125,7 @@ async def test_a_task_that_is_done_is_not_announced_later(going: Company, served
         for task_id, rpc in zip(tasks, itertools.cycle(["CompleteTask", "CancelTask"]), strict=False)
     ]
     await asyncio.gather(*ends[:20], *(going.sweep(AFTER) for _ in range(3)), *ends[20:])
-    stale = [one[1] for one in await fired(served, going) if one[0] == "turn.task.stale"]
+    stale = [fired_event[1] for fired_event in await fired(served, going) if fired_event[0] == "turn.task.stale"]
     assert len(stale) == len(set(stale))
     rows = await served.rows(Statement(select(t.turn_task).where(t.turn_task.c.company_id == going.id)))
     assert sorted(stale) == sorted(row["id"] for row in rows if row["stale_at"] is not None)
@@ -151,4 +151,4 @@ async def test_a_locked_unit_is_waited_for(company: Company, served: Database) -
         assert not done
         await connection.raw.execute(f"UPDATE transition SET status = 'completed' WHERE unit_id = {unit_id}")
     answers = await asyncio.gather(*waiting)
-    assert ["completed" in one for one in answers[:2]] == [True, True] and "no active resident" in answers[2]
+    assert ["completed" in answer for answer in answers[:2]] == [True, True] and "no active resident" in answers[2]

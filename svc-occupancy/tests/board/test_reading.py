@@ -33,7 +33,7 @@ STATUSES = list(UNDER_WAY)
 
 
 async def read(company: Company, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
-    contract = next(one for one in PROTOS if hasattr(one, f"{rpc}Request"))
+    contract = next(proto for proto in PROTOS if hasattr(proto, f"{rpc}Request"))
     return await company.house(rpc, getattr(contract, f"{rpc}Request")(**fields), who or company.staff)
 
 
@@ -61,20 +61,26 @@ async def fill(company: Company) -> dict[str, int]:
     )
     places = {"U1": "P1", "U2": "P1", "U3": "P1", "U4": "P2", "U5": "P2", "U6": "P2", "U7": "P2", "U8": "P2"}
     await company.put(
-        "units", *({"external_id": one, "property": at, "name": f"Unit {one}"} for one, at in places.items())
+        "units", *({"external_id": unit, "property": at, "name": f"Unit {unit}"} for unit, at in places.items())
     )
-    left = {"move_out_date": "2026-01-31"}
-    made = await company.put(
+    departed = {"move_out_date": "2026-01-31"}
+    outcomes = await company.put(
         "turns",
         {"external_id": "T1", "unit": "U1", "move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"},
-        {"external_id": "T2", "unit": "U2", **left, "projected_ready_on": "2026-03-01"},
-        {"external_id": "T3", "unit": "U3", **left},
-        {"external_id": "T4", "unit": "U4", **left, "projected_ready_on": "2026-03-01", "unit_status": "Vacant Ready"},
+        {"external_id": "T2", "unit": "U2", **departed, "projected_ready_on": "2026-03-01"},
+        {"external_id": "T3", "unit": "U3", **departed},
+        {
+            "external_id": "T4",
+            "unit": "U4",
+            **departed,
+            "projected_ready_on": "2026-03-01",
+            "unit_status": "Vacant Ready",
+        },
         {"external_id": "T5", "unit": "U5", "move_in_date": "2999-05-01", "unit_status": "Vacant Ready"},
-        {"external_id": "T6", "unit": "U6", **left, "projected_ready_on": "2026-02-01", "unit_status": "Down"},
+        {"external_id": "T6", "unit": "U6", **departed, "projected_ready_on": "2026-02-01", "unit_status": "Down"},
         {"external_id": "T7", "unit": "U7", "move_in_date": "2026-01-01"},
     )
-    assert set(made) == {"created"}
+    assert set(outcomes) == {"created"}
 
     async def arrived() -> Any:
         return (await read(company, "CountBoard")).units
@@ -89,7 +95,7 @@ async def test_units_on_their_way_stand_by_ready_date_in_pages_that_inserts_do_n
     request: dict[str, Any] = {"under_way": True, "limit": 2}
     for number in itertools.count():
         page = await read(company, "ListBoard", **request)
-        pages.append([one.name.removeprefix("Unit ") for one in page.units])
+        pages.append([unit.name.removeprefix("Unit ") for unit in page.units])
         if not page.HasField("next_after"):
             break
         request["after"] = page.next_after
@@ -100,10 +106,10 @@ async def test_units_on_their_way_stand_by_ready_date_in_pages_that_inserts_do_n
                                         "projected_ready_on": "2026-01-31"})  # fmt: skip
     # Without a ready date last, in the order of ids.
     assert pages == [["U6", "U2"], ["U4", "U1"], ["U3", "U5"], ["U8"]]
-    assert [one.name for one in (await read(company, "ListBoard", under_way=True, limit=1)).units] == ["Unit U7"]
+    assert [unit.name for unit in (await read(company, "ListBoard", under_way=True, limit=1)).units] == ["Unit U7"]
 
     async def names(**fields: Any) -> list[str]:
-        return [one.name.removeprefix("Unit ") for one in (await read(company, "ListBoard", **fields)).units]
+        return [unit.name.removeprefix("Unit ") for unit in (await read(company, "ListBoard", **fields)).units]
 
     of_second = (await read(company, "ListBoard", unit_statuses=["Down"])).units[0].property_id
     assert await names(unit_statuses=["Vacant Ready"]) == ["U4", "U5"]
@@ -127,7 +133,7 @@ async def test_units_on_their_way_stand_by_ready_date_in_pages_that_inserts_do_n
 
 async def test_a_card_has_what_is_late_what_is_next_and_since_when(company: Company) -> None:
     ids = await fill(company)
-    turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
+    turns = {turn["external_id"]: turn["entity_id"] for turn in await company.turns()}
     for name, on in (("Some day", ""), ("Walk", day(999)), ("Paint", day(-3)), ("Today", day(0))):
         more: Any = {"scheduled_date": on} if on else {}
         await company.command("AddTask", turn_id=turns["T2"], task_type=name, **more)
@@ -137,9 +143,11 @@ async def test_a_card_has_what_is_late_what_is_next_and_since_when(company: Comp
     await company.command("CancelTask", task_id=gone.task_id)
     before = datetime.datetime.now(datetime.UTC)
     await company.command("SetUnitStatus", unit_id=ids["U2"], unit_status="Down")
-    cards = {one.name: one for one in (await read(company, "ListBoard", under_way=True, with_tasks=True)).units}
+    cards = {
+        listed.name: listed for listed in (await read(company, "ListBoard", under_way=True, with_tasks=True)).units
+    }
     card = cards["Unit U2"]
-    assert [one.task_type for one in card.tasks] == ["Clean out", "Paint", "Today", "Walk", "Some day"]
+    assert [task.task_type for task in card.tasks] == ["Clean out", "Paint", "Today", "Walk", "Some day"]
     assert (card.tasks_open, card.tasks_late) == (4, 1)
     assert card.unit_status_since.ToDatetime(datetime.UTC) >= before and not card.since_or_earlier
     # The file says what state a unit is in, not since when.
@@ -155,9 +163,9 @@ async def test_a_card_has_what_is_late_what_is_next_and_since_when(company: Comp
     assert not (await read(company, "ListBoard", under_way=True)).units[0].tasks
     for number in range(9):
         await company.command("AddTask", turn_id=turns["T2"], task_type=f"More {number}", scheduled_date=day(-20))
-    asked: dict[str, Any] = {"unit_statuses": ["Down"], "with_tasks": True, "limit": 1, "after": f"2026-02-28.{2**62}"}
-    (card,) = (await read(company, "ListBoard", **asked)).units
-    assert [one.task_type for one in card.tasks] == [f"More {number}" for number in range(8)]
+    fields: dict[str, Any] = {"unit_statuses": ["Down"], "with_tasks": True, "limit": 1, "after": f"2026-02-28.{2**62}"}
+    (card,) = (await read(company, "ListBoard", **fields)).units
+    assert [task.task_type for task in card.tasks] == [f"More {number}" for number in range(8)]
     assert (card.tasks_open, card.tasks_late) == (13, 10)
 
 
@@ -169,10 +177,10 @@ async def test_a_unit_has_its_residents_names_and_no_contacts(
     assert (empty.unit.name, empty.unit.HasField("unit_status"), list(empty.residents)) == ("Unit U1", False, [])
     await company.move_in(unit_id, parties=[BEN, ANA])
     for who in (company.staff, administrator(company)):
-        one = await read(company, "GetBoardUnit", who, unit_id=unit_id)
-        assert [(p.first_name, p.last_name, p.role) for p in one.residents] == [
+        board_unit = await read(company, "GetBoardUnit", who, unit_id=unit_id)
+        assert [(p.first_name, p.last_name, p.role) for p in board_unit.residents] == [
             ("Ana", "Ortiz", "leaseholder"), ("Ben", "Osei", "guarantor")]  # fmt: skip
-        assert one.unit.unit_status == "Occupied" and b"ben@" not in one.SerializeToString()
+        assert board_unit.unit.unit_status == "Occupied" and b"ben@" not in board_unit.SerializeToString()
     other = await new_company()
     nobodys = 404, "The company has no unit with this id.", ""
     for rpc in ("GetBoardUnit", "ListResidencies", "ListUnitStatusChanges"):
@@ -192,8 +200,16 @@ async def test_every_change_of_a_unit_s_status_is_recorded(going: Company, serve
     await going.put("turns", {"external_id": "T9", "unit": "U1", "status": "Completed", "unit_status": "Down"})
     after = await read(going, "ListUnitStatusChanges", unit_id=unit_id)
     cause = turn_board_pb2.UnitStatusCause.Name
-    changes = [(cause(one.cause).removeprefix("UNIT_STATUS_CAUSE_").lower(), one.from_status, one.to_status, one.actor,
-                one.turn_id) for one in reversed(after.changes)]  # fmt: skip
+    changes = [
+        (
+            cause(change.cause).removeprefix("UNIT_STATUS_CAUSE_").lower(),
+            change.from_status,
+            change.to_status,
+            change.actor,
+            change.turn_id,
+        )
+        for change in reversed(after.changes)
+    ]
     caller, staff, unknown = "caller:2", "staff:12", ""
     assert changes == [
         ("move_in", unknown, "Occupied", caller, first),
@@ -205,12 +221,12 @@ async def test_every_change_of_a_unit_s_status_is_recorded(going: Company, serve
         ("notice", "Occupied", "Notice", caller, first),
         ("move_in", "Notice", "Occupied", caller, second),
     ]
-    versions = [one.version for one in after.changes]
+    versions = [change.version for change in after.changes]
     assert versions == sorted(versions, reverse=True) and not after.HasField("next_before_version")
-    assert all(one.changed_at.ToDatetime().year < 2900 for one in after.changes)  # the sweep's real instant
+    assert all(change.changed_at.ToDatetime().year < 2900 for change in after.changes)  # the sweep's real instant
     page = await read(going, "ListUnitStatusChanges", unit_id=unit_id, limit=3)
-    rest = await read(going, "ListUnitStatusChanges", unit_id=unit_id, before_version=page.next_before_version)
-    assert [*page.changes, *rest.changes] == list(after.changes) and len(rest.changes) == 5
+    second_page = await read(going, "ListUnitStatusChanges", unit_id=unit_id, before_version=page.next_before_version)
+    assert [*page.changes, *second_page.changes] == list(after.changes) and len(second_page.changes) == 5
     assert (await read(going, "GetBoardUnit", unit_id=unit_id)).unit.unit_status_since == after.changes[0].changed_at
 
 
@@ -237,9 +253,9 @@ async def test_a_look_at_contacts_is_logged_once_a_page(company: Company, served
     looks: list[Any] = [("staff:12", "unit.contacts_viewed", unit_id, {}, {"turn_ids": [second]})]
     assert (await company.audited())[len(before) :] == looks
     page = await read(company, "ListResidencies", administrator(company), unit_id=unit_id, limit=1)
-    assert [one.turn_id for one in page.residencies] == [second]
-    rest = await read(company, "ListResidencies", unit_id=unit_id, before_turn_id=page.next_before_turn_id)
-    assert [one.turn_id for one in rest.residencies] == [first]
+    assert [residency.turn_id for residency in page.residencies] == [second]
+    second_page = await read(company, "ListResidencies", unit_id=unit_id, before_turn_id=page.next_before_turn_id)
+    assert [residency.turn_id for residency in second_page.residencies] == [first]
     looks.append(("administrator:3", *looks[0][1:]))
     assert (await company.audited())[len(before) :] == looks
 
@@ -248,24 +264,30 @@ async def test_the_board_is_counted_by_status_and_property(
     company: Company, new_company: Any, served: Database
 ) -> None:
     ids = await fill(company)
-    turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
+    turns = {turn["external_id"]: turn["entity_id"] for turn in await company.turns()}
     for on in (day(-1), day(0), ""):
         more: Any = {"scheduled_date": on} if on else {}
         await company.command("AddTask", turn_id=turns["T6"], task_type="Abatement", **more)
     every = await read(company, "CountBoard")
-    assert {one.unit_status: one.units for one in every.statuses} == {
+    assert {count.unit_status: count.units for count in every.statuses} == {
         "Notice": 1, "Vacant Not Ready": 2, "Vacant Ready": 2, "Down": 1}  # fmt: skip
     assert (every.units, every.tasks_open, every.tasks_late, every.HasField("days_empty")) == (8, 3, 1, False)
-    assert [(one.property, one.units) for one in every.properties] == [("Alder Row", 3), ("Elm Court", 3)]
+    assert [(count.property, count.units) for count in every.properties] == [("Alder Row", 3), ("Elm Court", 3)]
     place = every.properties[0].property_id
     # Unit U7's resident leaves, and two weeks later another one comes.
-    left, came = day(-30), day(-16)
-    await company.put("turns", {"external_id": "T7", "unit": "U7", "move_out_date": left, "status": "Completed"})
+    departed_on, came = day(-30), day(-16)
+    await company.put("turns", {"external_id": "T7", "unit": "U7", "move_out_date": departed_on, "status": "Completed"})
     await company.put("turns", {"external_id": "T8", "unit": "U7", "move_in_date": came})
-    one = await read(company, "CountBoard", property_id=place)
-    assert {some.unit_status: some.units for some in one.statuses} == {
+    counts = await read(company, "CountBoard", property_id=place)
+    assert {count.unit_status: count.units for count in counts.statuses} == {
         "": 1, "Occupied": 1, "Vacant Ready": 2, "Down": 1}  # fmt: skip
-    assert (one.units, one.tasks_open, one.tasks_late, one.days_empty, list(one.properties)) == (5, 3, 1, 13, [])
+    assert (counts.units, counts.tasks_open, counts.tasks_late, counts.days_empty, list(counts.properties)) == (
+        5,
+        3,
+        1,
+        13,
+        [],
+    )
     assert (await read(company, "CountBoard", property_id=place + 10**9)).units == 0
     assert (await read(await new_company(), "CountBoard", property_id=place)).units == 0
     assert (await read(await new_company(), "CountBoard")).units == 0 and ids
@@ -273,7 +295,7 @@ async def test_the_board_is_counted_by_status_and_property(
 
 async def test_open_tasks_stand_by_date_and_are_found_by_place_and_lateness(company: Company, new_company: Any) -> None:
     await fill(company)
-    turns = {one["external_id"]: one["entity_id"] for one in await company.turns()}
+    turns = {turn["external_id"]: turn["entity_id"] for turn in await company.turns()}
 
     async def add(turn: str, name: str, on: str) -> Any:
         more: Any = {"scheduled_date": on} if on else {}
@@ -288,21 +310,21 @@ async def test_open_tasks_stand_by_date_and_are_found_by_place_and_lateness(comp
     await company.put("turn-tasks", {"external_id": "M1", "turn": "T6", "task_type": "f"})
 
     async def names(**fields: Any) -> str:
-        return "".join(one.task.task_type for one in (await read(company, "ListOpenTasks", **fields)).tasks)
+        return "".join(placed.task.task_type for placed in (await read(company, "ListOpenTasks", **fields)).tasks)
 
-    one = (await read(company, "GetTask", task_id=late.task_id)).task
-    assert (one.task.task_type, one.unit, one.property) == ("a", "Unit U6", "Alder Row")
+    task = (await read(company, "GetTask", task_id=late.task_id)).task
+    assert (task.task.task_type, task.unit, task.property) == ("a", "Unit U6", "Alder Row")
     assert await names() == "abcdef" and await names(late=True) == "ab"
     assert (
-        await names(property_id=one.property_id) == "acef"
-        and await names(late=True, property_id=one.property_id) == "a"
+        await names(property_id=task.property_id) == "acef"
+        and await names(late=True, property_id=task.property_id) == "a"
     )
     assert await names(due_by=day(3)) == "abc" and await names(due_by=day(-2), late=True) == "a"
     pages = ""
     request: dict[str, Any] = {"limit": 2}
     for number in range(4):
         page = await read(company, "ListOpenTasks", **request)
-        pages += "".join(one.task.task_type for one in page.tasks) + "|"
+        pages += "".join(placed.task.task_type for placed in page.tasks) + "|"
         if page.HasField("next_after"):
             request["after"] = page.next_after
         if number == 0:
@@ -362,8 +384,8 @@ async def test_clashes_are_listed_whatever_the_unit_s_status(company: Company) -
         if leaves:
             await company.command("AddNotice", unit_id=ids[name], move_out_date=leaves)
         await company.command("AddMoveIn", unit_id=ids[name], **lease(comes), **await predecessor(company, ids[name]))
-    of = {one.name.removeprefix("Unit "): one for one in (await read(company, "ListBoard")).units}
-    assert {name: (one.next_move_in, one.is_clash) for name, one in of.items() if one.next_turn_id} == {
+    by_name = {unit.name.removeprefix("Unit "): unit for unit in (await read(company, "ListBoard")).units}
+    assert {name: (unit.next_move_in, unit.is_clash) for name, unit in by_name.items() if unit.next_turn_id} == {
         "U1": ("2999-02-10", False), "U5": ("2999-05-01", False), "U7": ("2999-03-01", False),
         "U8": ("2999-01-05", False)}  # fmt: skip
     assert not (await read(company, "ListBoard", clashes=True)).units
@@ -373,13 +395,13 @@ async def test_clashes_are_listed_whatever_the_unit_s_status(company: Company) -
     behind = await predecessor(company, ids["U8"])
     await company.command("AddMoveIn", unit_id=ids["U8"], **lease("2999-06-01"), **behind)
     page = await read(company, "ListBoard", clashes=True, with_tasks=True, limit=1)
-    assert [(one.name, one.unit_status, one.is_clash) for one in page.units] == [("Unit U1", "Notice", True)]
-    rest = await read(company, "ListBoard", clashes=True, after_id=page.next_after_id)
-    assert [(one.name, one.turn_id, one.is_clash) for one in rest.units] == [("Unit U8", 0, True)]
-    assert not rest.HasField("next_after_id")
-    place = rest.units[0].property_id
+    assert [(unit.name, unit.unit_status, unit.is_clash) for unit in page.units] == [("Unit U1", "Notice", True)]
+    second_page = await read(company, "ListBoard", clashes=True, after_id=page.next_after_id)
+    assert [(unit.name, unit.turn_id, unit.is_clash) for unit in second_page.units] == [("Unit U8", 0, True)]
+    assert not second_page.HasField("next_after_id")
+    place = second_page.units[0].property_id
     of_place = await read(company, "ListBoard", clashes=True, property_id=place)
-    assert [one.name for one in of_place.units] == ["Unit U8"]
+    assert [unit.name for unit in of_place.units] == ["Unit U8"]
     assert await refusal(company, "ListBoard", clashes=True, under_way=True) == (
         400, "clashes go with no status: they are of units with any.", "clashes")  # fmt: skip
 
@@ -390,6 +412,6 @@ def lease(move_in: str) -> dict[str, Any]:
 
 
 async def predecessor(company: Company, unit_id: int) -> dict[str, Any]:
-    found = await read(company, "GetBoardUnit", unit_id=unit_id)
-    turn_id = found.planned[-1].turn_id if found.planned else found.unit.turn_id
+    response = await read(company, "GetBoardUnit", unit_id=unit_id)
+    turn_id = response.planned[-1].turn_id if response.planned else response.unit.turn_id
     return {"predecessor_transition_id": turn_id} if turn_id else {}

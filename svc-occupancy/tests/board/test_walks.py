@@ -64,12 +64,12 @@ class Unit:
         self.is_swept = self.is_swept and self.status == "Notice"
         return self.becomes("Notice")
 
-    def set_status(self, said: str) -> list[Fired]:
-        if said != self.status and said in unit_rules.VACANCIES:
+    def set_status(self, status: str) -> list[Fired]:
+        if status != self.status and status in unit_rules.VACANCIES:
             self.vacated = self.out
-        elif said != self.status and said in unit_rules.LIVED_IN and not self.is_swept:
+        elif status != self.status and status in unit_rules.LIVED_IN and not self.is_swept:
             self.vacated = None
-        return self.becomes(said)
+        return self.becomes(status)
 
     def cancel(self) -> list[Fired]:
         if self.out is None:
@@ -136,12 +136,12 @@ class Walk:
         return [event for unit in self.units for event in unit.sweep(self.now, self.zone)]
 
     async def status(self, unit: Unit) -> list[Fired]:
-        said = self.chance.choice(unit_rules.UNIT_STATUSES)
-        lacks = unit.active is None or (said == "Notice" and unit.out is None)
-        refused = said not in unit_rules.VACANT and lacks
-        if await self._refused("SetUnitStatus", unit_id=unit.id, unit_status=said) != refused:
-            raise AssertionError(unit, said)
-        return [] if refused else unit.set_status(said)
+        status = self.chance.choice(unit_rules.UNIT_STATUSES)
+        lacks = unit.active is None or (status == "Notice" and unit.out is None)
+        refused = status not in unit_rules.VACANT and lacks
+        if await self._refused("SetUnitStatus", unit_id=unit.id, unit_status=status) != refused:
+            raise AssertionError(unit, status)
+        return [] if refused else unit.set_status(status)
 
     async def feed(self, unit: Unit) -> list[Fired]:
         if unit.active is None:
@@ -176,8 +176,8 @@ class Walk:
     async def task(self, unit: Unit) -> list[Fired]:
         if unit.active is not None and self.chance.random() < 0.4:
             day = self.day()
-            made = await self.company.command("AddTask", turn_id=unit.active, task_type="Paint", scheduled_date=day)
-            unit.tasks[made.task_id], unit.turn_of[made.task_id] = Task(day), unit.active
+            added = await self.company.command("AddTask", turn_id=unit.active, task_type="Paint", scheduled_date=day)
+            unit.tasks[added.task_id], unit.turn_of[added.task_id] = Task(day), unit.active
         elif unit.tasks:
             task_id, task = self.chance.choice(list(unit.tasks.items()))
             rpc = self.chance.choice(["UpdateTask", "CompleteTask", "CancelTask"])
@@ -214,6 +214,6 @@ async def test_a_walk_fires_what_the_rules_say_and_no_more(
     assert {"turn.status_changed", "turn.schedule_changed", "turn.task.stale"} <= {event[0] for event in expected}
     board = {unit.unit_id: unit for unit in await company.command("ListBoard")}
     for unit in units:
-        shown = board[unit.id]
-        assert (shown.unit_status or None, shown.projected_ready_on or None) == (unit.status, unit.ready)
-        assert shown.tasks_open == sum(task.is_open for task in unit.tasks.values())
+        card = board[unit.id]
+        assert (card.unit_status or None, card.projected_ready_on or None) == (unit.status, unit.ready)
+        assert card.tasks_open == sum(task.is_open for task in unit.tasks.values())

@@ -38,15 +38,15 @@ async def put(catalog: RunningService, company_id: int, kind: str, *rows: dict[s
 
 
 async def held(database: Database, table: Any, company_id: int) -> list[dict[str, Any]]:
-    found = await database.rows(Statement(select(table).order_by(table.c.external_id)))
-    return [dict(row) for row in found if row["company_id"] == company_id]
+    rows = await database.rows(Statement(select(table).order_by(table.c.external_id)))
+    return [dict(row) for row in rows if row["company_id"] == company_id]
 
 
-async def until(found: Any, expected: Any) -> None:
+async def until(read: Any, expected: Any) -> None:
     """Waits until `found()` returns the expected value."""
     last = None
     for _ in range(600):
-        last = await found()
+        last = await read()
         if last == expected:
             return
         await asyncio.sleep(0.1)
@@ -133,8 +133,8 @@ async def test_what_nats_brings_out_of_order_and_twice_ends_right(
     ]
     connection = await nats.connect(own_nats.url)
     try:
-        for one in messages:
-            await connection.jetstream().publish("events.svc-catalog.references", one)
+        for payload in messages:
+            await connection.jetstream().publish("events.svc-catalog.references", payload)
         await connection.jetstream().publish("events.gateway.references", message(str(uuid7()), companies=[company]))
     finally:
         await connection.close()

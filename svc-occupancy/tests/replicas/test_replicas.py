@@ -31,9 +31,9 @@ _numbers = itertools.count(1000, 1000)
 
 
 def event(**rows: Any) -> Event:
-    made = Event(event_id=str(uuid7()), company_id=1, references=References(**rows))
-    made.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
-    return made
+    event = Event(event_id=str(uuid7()), company_id=1, references=References(**rows))
+    event.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
+    return event
 
 
 async def rows(database: Database, table: Any) -> dict[int, dict[str, Any]]:
@@ -108,8 +108,8 @@ async def test_any_order_any_repetition_any_batches_end_the_same(
         await consumer.store(batch, by="test")
     companies, houses, units = newest(start)
     for table, expected in ((t.company, companies), (t.property_, houses), (t.unit, units)):
-        found = await rows(database, table)
-        assert {entity_id: found[entity_id] for entity_id in expected} == expected
+        stored = await rows(database, table)
+        assert {entity_id: stored[entity_id] for entity_id in expected} == expected
 
 
 async def test_a_unit_before_its_property_leaves_a_stand_in_that_the_property_fills(database: Database) -> None:
@@ -138,8 +138,8 @@ async def test_a_late_older_version_changes_nothing(database: Database) -> None:
 
 async def test_one_event_is_applied_once(database: Database) -> None:
     consumer = taker(database)
-    one = event(companies=[CompanyReference(id=next(_numbers), version=1, name="A", active=True, timezone="UTC")])
-    assert [await consumer.store([one], by="test") for _ in range(3)] == [1, 0, 0]
+    produced = event(companies=[CompanyReference(id=next(_numbers), version=1, name="A", active=True, timezone="UTC")])
+    assert [await consumer.store([produced], by="test") for _ in range(3)] == [1, 0, 0]
 
 
 async def test_rows_that_are_not_kept_here_are_passed_over(database: Database) -> None:

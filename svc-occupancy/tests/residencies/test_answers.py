@@ -22,8 +22,8 @@ KEYS = [
 async def unit_id(company: Any) -> int:
     """A unit without turns."""
     await company.make_units("U1")
-    found: int = (await company.unit_ids())["U1"]
-    return found
+    unit_id: int = (await company.unit_ids())["U1"]
+    return unit_id
 
 
 async def test_a_residency_from_its_move_in_to_the_next(company: Any, unit_id: int) -> None:
@@ -52,11 +52,11 @@ async def test_a_residency_from_its_move_in_to_the_next(company: Any, unit_id: i
     }
     assert (turn["status"], turn["source"], turn["external_id"]) == ("Active", "api", "R1")
     assert turn["created_at"] == turn["updated_at"] == turn["occupancy_fed_at"]
-    left = await company.notice(unit_id, "2999-01-31", external_id="N1", provider="Other")
-    assert list(left) == KEYS
+    departed = await company.notice(unit_id, "2999-01-31", external_id="N1", provider="Other")
+    assert list(departed) == KEYS
     (later,) = await company.turns()
     changes = {"occupancy_source": "other", "occupancy_fed_at": later["updated_at"], "external_id": "N1"}
-    assert left == first | changes | {"move_out_date": "2999-01-31", "lease": None, "parties": []}
+    assert departed == first | changes | {"move_out_date": "2999-01-31", "lease": None, "parties": []}
     assert later == turn | {
         "move_out_date": "2999-01-31",
         "occupancy_source": "other",
@@ -188,13 +188,13 @@ async def test_what_is_refused_holds_no_key(company: Any, unit_id: int) -> None:
 async def test_a_replay_looks_at_nothing_that_has_changed_since(company: Any, unit_id: int) -> None:
     came = await company.write("RecordMoveIn", unit_id, move_in(), key="came")
     first = json.loads(came.body)["entity_id"]
-    left = await company.write("RecordNotice", unit_id, notice(), key="left")
+    departed = await company.write("RecordNotice", unit_id, notice(), key="left")
     body = move_in() | {"predecessor_transition_id": first}
     followed = await company.write("RecordMoveIn", unit_id, body, key="followed")
     turns = await company.turns()
     for rpc, sent, key, reply in (
         ("RecordMoveIn", move_in(), "came", came),
-        ("RecordNotice", notice(), "left", left),
+        ("RecordNotice", notice(), "left", departed),
         ("RecordMoveIn", body, "followed", followed),
     ):
         again = await company.write(rpc, unit_id, sent, key=key)

@@ -41,8 +41,8 @@ class ByFeed:
         await self.company.notice(self.unit_id, **fields)
 
     async def move_in(self, **fields: Any) -> int:
-        made: int = (await self.company.move_in(self.unit_id, **fields))["entity_id"]
-        return made
+        turn_id: int = (await self.company.move_in(self.unit_id, **fields))["entity_id"]
+        return turn_id
 
 
 class ByStaff(ByFeed):
@@ -52,8 +52,8 @@ class ByStaff(ByFeed):
         await self.company.command("AddNotice", unit_id=self.unit_id, **fields)
 
     async def move_in(self, **fields: Any) -> int:
-        found: int = (await self.company.command("AddMoveIn", unit_id=self.unit_id, **MOVE_IN | fields))["entity_id"]
-        return found
+        turn_id: int = (await self.company.command("AddMoveIn", unit_id=self.unit_id, **MOVE_IN | fields))["entity_id"]
+        return turn_id
 
 
 async def story(by: ByFeed) -> None:
@@ -73,8 +73,8 @@ async def story(by: ByFeed) -> None:
 
 async def seen(company: Company, served: Database, unit_id: int) -> Any:
     """A unit's turns, events, changes of status and leases, without what tells the two units apart."""
-    turns = [one for one in await company.turns() if one["unit"]["id"] == unit_id]
-    order = {one["entity_id"]: place for place, one in enumerate(turns)}
+    turns = [turn for turn in await company.turns() if turn["unit"]["id"] == unit_id]
+    order = {turn["entity_id"]: place for place, turn in enumerate(turns)}
     events = []
     for event in await published(served, company):
         data = json.loads(event.public.data or b"{}")
@@ -91,8 +91,10 @@ async def seen(company: Company, served: Database, unit_id: int) -> Any:
         *(party.c[name] for name in ("position", "first_name", "last_name", "email", "phone", "role")),
     ).select_from(turn.join(lease, lease.c.transition_id == turn.c.id).join(party, party.c.transition_id == turn.c.id))
     rows = await served.rows(Statement(stored.where(by_unit[1]).order_by(turn.c.id, party.c.position)))
-    found = [(*tuple(row)[:3], order[row["turn_id"]]) for row in sorted(changes, key=lambda row: row["version"])]
-    return [without(one) for one in turns], events, found, [tuple(row) for row in rows]
+    status_changes = [
+        (*tuple(row)[:3], order[row["turn_id"]]) for row in sorted(changes, key=lambda row: row["version"])
+    ]
+    return [without(turn) for turn in turns], events, status_changes, [tuple(row) for row in rows]
 
 
 def without(turn: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +117,7 @@ async def test_staff_have_the_effects_and_events_of_feeds(
         assert (turn["occupancy_source"], turn["source"]) == (("feed", "api") if is_fed else (None, "staff"))
         assert (turn["occupancy_fed_at"] is None) != is_fed
     # A turn's events sort by their instants, and the last one has the record's.
-    last = {one["entity_id"]: one["updated_at"] for one in await company.turns()}
+    last = {turn["entity_id"]: turn["updated_at"] for turn in await company.turns()}
     for turn_id, updated_at in last.items():
         instants = [
             json.loads(event.public.data)["updated_at"]
@@ -149,8 +151,8 @@ async def test_the_same_act_twice_is_one(company: Company, unit_ids: dict[str, i
     turn = await company.command("AddMoveIn", who, **move_in)
     assert await company.command("AddMoveIn", who, **move_in) == turn
     notice: dict[str, Any] = {"unit_id": unit_id, "idempotency_key": "k2", "move_out_date": "2999-01-31"}
-    left = await company.command("AddNotice", who, **notice)
-    assert await company.command("AddNotice", who, **notice) == left
+    departed = await company.command("AddNotice", who, **notice)
+    assert await company.command("AddNotice", who, **notice) == departed
     cancel = {"turn_id": turn["entity_id"], "idempotency_key": "k3"}
     over = await company.command("CancelTurn", who, **cancel)
     assert await company.command("CancelTurn", who, **cancel) == over
@@ -225,11 +227,11 @@ async def test_the_later_of_two_people_is_refused(company: Company, unit_ids: di
 async def test_one_of_several_at_once_moves_in(company: Company, unit_ids: dict[str, int], served: Database) -> None:
     unit_id = unit_ids["BY STAFF"]
     by = [ByFeed(company, unit_id), ByStaff(company, unit_id)] * 4
-    found = await asyncio.gather(*(one.move_in(parties=[ANA]) for one in by), return_exceptions=True)
-    moved_in = [one for one in found if isinstance(one, int)]
-    assert len(moved_in) == 1 and [one["entity_id"] for one in await company.turns()] == moved_in
+    replies = await asyncio.gather(*(party.move_in(parties=[ANA]) for party in by), return_exceptions=True)
+    moved_in = [reply for reply in replies if isinstance(reply, int)]
+    assert len(moved_in) == 1 and [turn["entity_id"] for turn in await company.turns()] == moved_in
     # A feed is refused with a reply, staff with a Refusal.
-    assert {type(one).__name__ for one in found} <= {"int", "Refusal", "AssertionError"}
+    assert {type(reply).__name__ for reply in replies} <= {"int", "Refusal", "AssertionError"}
     ends = [ByStaff(company, unit_id).notice(move_out_date=f"2999-01-{day}") for day in range(11, 15)]
     await asyncio.gather(*ends, company.command("CancelTurn", turn_id=moved_in[0]), return_exceptions=True)
     (turn,) = await company.turns()
@@ -237,7 +239,7 @@ async def test_one_of_several_at_once_moves_in(company: Company, unit_ids: dict[
     events = await fired(served, company)
     assert events[0] == ("turn.status_changed", moved_in[0], None, "Occupied")
     # Each event begins with the status that the one before led to.
-    assert all(one[3] == following[2] for one, following in itertools.pairwise(events))
+    assert all(event[3] == following[2] for event, following in itertools.pairwise(events))
     assert events[-1][3] == "Vacant Not Ready"
 
 
@@ -261,10 +263,10 @@ async def test_a_cancelled_turn_leaves_a_unit_without_a_resident(
     was = moved_to or "Occupied"
     assert happened == ([] if was == after else [("turn.status_changed", turn_id, was, after)])
     if happened:
-        public = [one.public.data for one in await published(served, company) if one.public.data]
+        public = [message.public.data for message in await published(served, company) if message.public.data]
         assert public[-1] == await company.served_turn(turn_id)
-    (left,) = await company.command("ListTasks", turn_id=turn_id)
-    assert (left.task_id, left.status) == (task.task_id, "Cancelled")
+    (cancelled,) = await company.command("ListTasks", turn_id=turn_id)
+    assert (cancelled.task_id, cancelled.status) == (task.task_id, "Cancelled")
     states = {"FED": (None, None), "BY STAFF": (after, None)}
     await until(company.units, states)
     change = Statement(
@@ -300,8 +302,8 @@ async def test_another_company_s_records_are_none(
         ("CancelTurn", {}, "turn_id"),
     ):
         mine = turn_id if name == "turn_id" else unit_id
-        sent: list[dict[str, Any]] = [{**fields, name: one} for one in (mine, 2**62, -1, 0)]
-        replies = [await refused(other, rpc, None, **one) for one in sent]
+        sent: list[dict[str, Any]] = [{**fields, name: record_id} for record_id in (mine, 2**62, -1, 0)]
+        replies = [await refused(other, rpc, None, **fields_sent) for fields_sent in sent]
         assert replies == [(404, "")] * 4, rpc
     # Another company's turn is no predecessor, as one that nobody has.
     for predecessor in (turn_id, 2**62):

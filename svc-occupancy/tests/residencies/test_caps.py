@@ -48,21 +48,21 @@ def over(value: str | None, cap: int) -> bool:
 
 def faults(body: dict[str, Any]) -> list[str]:
     """The possible refusals, first fault first. The provider's length counts after stripping."""
-    found = ["external_id must be at most 120 characters."] if over(body["external_id"], 120) else []
+    messages = ["external_id must be at most 120 characters."] if over(body["external_id"], 120) else []
     for index, party in enumerate(body["parties"]):
         for field, cap in PARTY_CAPS.items():
             if over(party.get(field), cap):
-                found.append(f"parties[{index}].{field} must be at most {cap} characters.")
-    return [*found, "provider must be at most 40 characters."] if over(body["provider"], 40) else found
+                messages.append(f"parties[{index}].{field} must be at most {cap} characters.")
+    return [*messages, "provider must be at most 40 characters."] if over(body["provider"], 40) else messages
 
 
 @given(move_ins())
 def test_the_first_text_over_its_cap_is_named_with_its_cap(body: dict[str, Any]) -> None:
-    said = []
+    messages = []
     try:
         checked = bodies.check(MoveInCreate, body)
         turn_rules.provider(checked.provider, "provider")
     except Refusal as refused:
         assert (refused.status, refused.code) == (400, "invalid_request")
-        said = [refused.message]
-    assert said == faults(body)[:1]
+        messages = [refused.message]
+    assert messages == faults(body)[:1]

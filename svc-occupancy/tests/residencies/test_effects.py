@@ -24,17 +24,19 @@ from ..harness import ANA, Company, move_in, published, until
 
 async def changes(served: Database, company: Company) -> list[tuple[Any, Any]]:
     """from and to of each `turn.status_changed`."""
-    found = [json.loads(event.public.change) for event in await published(served, company) if event.HasField("public")]
-    assert {one.pop("field") for one in found} <= {"unit_status"}
-    return [(one["from"], one["to"]) for one in found]
+    changes = [
+        json.loads(event.public.change) for event in await published(served, company) if event.HasField("public")
+    ]
+    assert {change.pop("field") for change in changes} <= {"unit_status"}
+    return [(change["from"], change["to"]) for change in changes]
 
 
 async def states(served: Database, company: Company) -> list[tuple[int, str, str]]:
     """The references to units that svc-catalog received: version, status and ready date."""
     return [
-        (one.version, one.unit_status, one.projected_ready_on)
+        (occupancy.version, occupancy.unit_status, occupancy.projected_ready_on)
         for event in await published(served, company)
-        for one in event.references.unit_occupancies
+        for occupancy in event.references.unit_occupancies
     ]
 
 
@@ -47,16 +49,16 @@ async def unit_id(company: Company) -> int:
 async def test_each_change_of_the_unit_is_an_event_with_the_turn_as_it_is_served(
     company: Company, unit_id: int, served: Database
 ) -> None:
-    shown = []
+    turns = []
     first = (await company.move_in(unit_id))["entity_id"]
-    shown.append(await company.served_turn(first))
+    turns.append(await company.served_turn(first))
     await company.notice(unit_id)
-    shown.append(await company.served_turn(first))
+    turns.append(await company.served_turn(first))
     await company.notice(unit_id, "2999-02-28")
     second = (await company.move_in(unit_id, predecessor_transition_id=first))["entity_id"]
-    shown.append(await company.served_turn(second))
+    turns.append(await company.served_turn(second))
     public = [event for event in await published(served, company) if event.HasField("public")]
-    assert [event.public.data for event in public] == shown
+    assert [event.public.data for event in public] == turns
     assert [event.public.entity_id for event in public] == [first, first, second]
     assert [event.public.change for event in public] == [
         b'{"field":"unit_status","from":null,"to":"Occupied"}',
@@ -93,7 +95,7 @@ async def test_a_residency_that_has_lapsed_ends_with_the_next_move_in(
     ended = await company.turn("T1")
     assert ended == before | {"status": "Completed", "updated_at": ended["updated_at"]}
     assert ended["updated_at"] > before["updated_at"]
-    assert [one["entity_id"] for one in await company.turns(status=1)] == [opened["entity_id"]]
+    assert [turn["entity_id"] for turn in await company.turns(status=1)] == [opened["entity_id"]]
     assert await changes(served, company) == [("Vacant Ready", "Occupied")]
     assert await states(served, company) == [(1, "Vacant Ready", "2020-02-09"), (2, "Occupied", "")]
 
@@ -142,10 +144,10 @@ async def test_a_notice_replaces_all_that_the_one_before_it_said(
     company: Company, unit_id: int, served: Database
 ) -> None:
     turn_id = (await company.move_in(unit_id, external_id="R1"))["entity_id"]
-    said = {"ntv_reason_code": "JOB", "departure_destination_code": "CITY", "notes": "Keys.", "external_id": "N1"}
+    words = {"ntv_reason_code": "JOB", "departure_destination_code": "CITY", "notes": "Keys.", "external_id": "N1"}
     names = ("ntv_reason_code", "departure_destination_code", "notes", "notice_external_id")
     kept = Statement(select(*(t.transition.c[name] for name in names)).where(t.transition.c.id == turn_id))
-    await company.notice(unit_id, **said)
+    await company.notice(unit_id, **words)
     row = await served.row(kept)
     assert row is not None and tuple(row) == ("JOB", "CITY", "Keys.", "N1")
     await company.notice(unit_id, notes="None left.", ntv_reason_code=None)
@@ -214,9 +216,9 @@ async def test_mail_and_phone_are_stored_and_in_no_answer(
             await company.write("RecordMoveIn", unit_id, move_in() | {"parties": parties})
         refusals.append(refused.value.message)
     ledger = await served.rows(Statement(select(t.idempotency).where(t.idempotency.c.company_id == company.id)))
-    shown = [reply.body for reply in replies] + [
+    texts = [reply.body for reply in replies] + [
         event.SerializeToString() for event in await published(served, company)
     ]
-    shown += [(await company.page()).data, occupancy.log.read_bytes(), repr(ledger).encode(), repr(refusals).encode()]
-    for text in shown:
+    texts += [(await company.page()).data, occupancy.log.read_bytes(), repr(ledger).encode(), repr(refusals).encode()]
+    for text in texts:
         assert b"very.private" not in text and b"555 0199" not in text

@@ -46,17 +46,19 @@ async def forget(company: Company, who: Identity, party_id: int, key: str = "", 
 
 async def residency(company: Company, unit_id: int) -> residencies_pb2.Residency:
     request = residencies_pb2.ListResidenciesRequest(unit_id=unit_id)
-    found: residencies_pb2.Residency = (await company.house("ListResidencies", request, company.staff)).residencies[0]
-    return found
+    residency: residencies_pb2.Residency = (await company.house("ListResidencies", request, company.staff)).residencies[
+        0
+    ]
+    return residency
 
 
 async def rows_with_mark(database: Database) -> dict[str, int]:
     """The number of rows with the mark, by table. Bytes are hexadecimal in a row's text."""
-    found = {}
+    tables = {}
     for table in t.metadata.tables:
-        wanted = f"{table}::text ILIKE '%{MARK}%' OR {table}::text LIKE '%{MARK.encode().hex()}%'"
-        found[table] = await database.value(Statement(text(f"SELECT count(*) FROM {table} WHERE {wanted}")))
-    return {table: rows for table, rows in found.items() if rows}
+        condition = f"{table}::text ILIKE '%{MARK}%' OR {table}::text LIKE '%{MARK.encode().hex()}%'"
+        tables[table] = await database.value(Statement(text(f"SELECT count(*) FROM {table} WHERE {condition}")))
+    return {table: rows for table, rows in tables.items() if rows}
 
 
 async def test_nothing_of_the_person_is_left(company: Company, served: Database, boss: Identity) -> None:
@@ -69,26 +71,29 @@ async def test_nothing_of_the_person_is_left(company: Company, served: Database,
     before = await rows_with_mark(served)
     assert before == {"idempotency": 1, "party": 1, "transition": 1}
 
-    asked = await company.house("GetParty", pb.GetPartyRequest(party_id=bea["id"]), boss)
-    assert (asked.first_name, asked.has_email, asked.has_phone, asked.unit_id) == (
+    party = await company.house("GetParty", pb.GetPartyRequest(party_id=bea["id"]), boss)
+    assert (party.first_name, party.has_email, party.has_phone, party.unit_id) == (
         BEA["first_name"],
         True,
         True,
         unit_id,
     )
-    assert asked.has_notice_words and (asked.unit, asked.turn_status) == ("Unit U1", "Active")
+    assert party.has_notice_words and (party.unit, party.turn_status) == ("Unit U1", "Active")
     answer = await forget(company, boss, bea["id"], "once", ticket_texts=[*TEXTS, TEXTS[0]], with_notice=True)
     assert await rows_with_mark(served) == {}
     assert await forget(company, boss, bea["id"], "once", ticket_texts=[*TEXTS, TEXTS[0]], with_notice=True) == answer
 
-    left = await residency(company, unit_id)
-    gone, other = left.parties
-    shown = {field.name for field, _ in gone.ListFields()}
-    assert shown == {"id", "role", "forgotten_at"} and gone.forgotten_at == answer.forgotten_at
+    remaining = await residency(company, unit_id)
+    gone, other = remaining.parties
+    fields = {field.name for field, _ in gone.ListFields()}
+    assert fields == {"id", "role", "forgotten_at"} and gone.forgotten_at == answer.forgotten_at
     assert (other.first_name, other.email, other.HasField("forgotten_at")) == ("Ida", IDA["email"], False)
-    assert not (left.notes or left.ntv_reason_code or left.departure_destination_code) and left.move_out_date
+    assert (
+        not (remaining.notes or remaining.ntv_reason_code or remaining.departure_destination_code)
+        and remaining.move_out_date
+    )
     # The public record has nothing of it, so it stays byte for byte.
-    assert await company.served_turn(left.turn_id) == turn
+    assert await company.served_turn(remaining.turn_id) == turn
     # A replay still answers 201 with the turn, the lease and the other party.
     replay = await company.write("RecordMoveIn", unit_id, body, "moved in")
     again = dict.fromkeys(("first_name", "last_name", "external_id"))
@@ -100,8 +105,8 @@ async def test_nothing_of_the_person_is_left(company: Company, served: Database,
     assert (forgotten.unit_id, forgotten.party_id, list(forgotten.ticket_texts), forgotten.actor) == (
         unit_id, bea["id"], TEXTS, "administrator:9"
     )  # fmt: skip
-    after = {"party_id": bea["id"], "turn_id": left.turn_id, "ticket_texts": 2, "notice": True}
-    entries = [one for one in await company.audited() if one[1] == "unit.person_forgotten"]
+    after = {"party_id": bea["id"], "turn_id": remaining.turn_id, "ticket_texts": 2, "notice": True}
+    entries = [entry for entry in await company.audited() if entry[1] == "unit.person_forgotten"]
     assert entries == [("administrator:9", "unit.person_forgotten", unit_id, {}, after)]
 
 
@@ -112,18 +117,18 @@ async def test_the_audit_log_that_people_see_does_not_repeat_the_words_of_the_no
     unit_id = await company.known_unit(served)
     await company.make_units("U2")
     other_id = (await company.unit_ids())["U2"]
-    for one in (unit_id, other_id):
-        await company.move_in(one, parties=[BEA])
+    for turn_unit in (unit_id, other_id):
+        await company.move_in(turn_unit, parties=[BEA])
         words: dict[str, Any] = WORDS
-        await company.command("AddNotice", unit_id=one, move_out_date="2999-01-31", **words)
-        await company.command("CancelNotice", unit_id=one)
-        await company.command("AddNotice", unit_id=one, move_out_date="2999-02-28", notes=f"{MARK} again")
+        await company.command("AddNotice", unit_id=turn_unit, move_out_date="2999-01-31", **words)
+        await company.command("CancelNotice", unit_id=turn_unit)
+        await company.command("AddNotice", unit_id=turn_unit, move_out_date="2999-02-28", notes=f"{MARK} again")
     turn_id = (await residency(company, unit_id)).turn_id
 
     async def seen(turn_id: int, who: Identity) -> str:
         request = ListAuditRequest(subject="turn", subject_id=turn_id, limit=200)
         entries = (await company.house("ListAudit", request, who)).entries
-        return "\n".join(f"{one.action} {one.before.decode()} {one.after.decode()}" for one in entries)
+        return "\n".join(f"{entry.action} {entry.before.decode()} {entry.after.decode()}" for entry in entries)
 
     for who in (boss, company.staff, company.operator):
         assert (await seen(turn_id, who)).count(f"{MARK} moves to her sister") == 2
@@ -133,7 +138,7 @@ async def test_the_audit_log_that_people_see_does_not_repeat_the_words_of_the_no
         entries = await seen(turn_id, who)
         assert MARK not in entries and "2999-01-31" in entries and "2999-02-28" in entries
     assert f"{MARK} again" in await seen((await residency(company, other_id)).turn_id, boss)
-    assert not any(MARK in str(one) for one in await company.audited() if one[2] == turn_id)
+    assert not any(MARK in str(entry) for entry in await company.audited() if entry[2] == turn_id)
     # What is written later is no secret, and the log itself is as it was.
     await company.command("AddNotice", unit_id=unit_id, move_out_date="2999-03-31", notes="They want the deposit back")
     assert "They want the deposit back" in await seen(turn_id, boss)
@@ -150,7 +155,7 @@ async def test_forgetting_again_removes_further_texts_alone(company: Company, se
     assert await forget(company, boss, party.id) == first
     assert await forget(company, boss, party.id, ticket_texts=TEXTS) == first
     assert (await published(served, company))[-1].person_forgotten.ticket_texts == TEXTS
-    counts = [one[4]["ticket_texts"] for one in await company.audited() if one[1] == "unit.person_forgotten"]
+    counts = [entry[4]["ticket_texts"] for entry in await company.audited() if entry[1] == "unit.person_forgotten"]
     assert counts == [0, 2]
 
 
@@ -160,8 +165,8 @@ async def test_parties_with_the_same_email_are_named(company: Company, served: D
     for name, email in (("U1", "Same@tenants.test"), ("U2", "same@TENANTS.test")):
         await company.move_in(ids[name], parties=[BEA | {"email": email}, IDA])
     (here, _), (there, _) = [(await residency(company, ids[name])).parties for name in ("U1", "U2")]
-    found = await company.house("GetParty", pb.GetPartyRequest(party_id=here.id), boss)
-    assert [(one.party_id, one.unit, one.last_name) for one in found.same_email] == [
+    response = await company.house("GetParty", pb.GetPartyRequest(party_id=here.id), boss)
+    assert [(match.party_id, match.unit, match.last_name) for match in response.same_email] == [
         (there.id, "Unit U2", BEA["last_name"])
     ]
     await forget(company, boss, there.id)
@@ -207,4 +212,4 @@ def test_only_the_answer_to_the_turns_own_move_in_is_changed() -> None:
     for other in others:
         assert not rules.without_party(other, 3, 5)
     assert rules.without_party(record, 3, 5) and not rules.without_party(record, 3, 5)
-    assert [one["first_name"] for one in record["parties"]] == [None, "A"]
+    assert [party["first_name"] for party in record["parties"]] == [None, "A"]

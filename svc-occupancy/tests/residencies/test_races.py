@@ -25,11 +25,11 @@ ROUNDS = 12
 async def outcome(company: Company, rpc: str, unit_id: int, body: Any) -> dict[str, Any] | str:
     """The OccupancyRecord, or the message of the refusal."""
     try:
-        found: dict[str, Any] = json.loads((await company.write(rpc, unit_id, body)).body)
+        record: dict[str, Any] = json.loads((await company.write(rpc, unit_id, body)).body)
     except Refusal as refusal:
         assert (refusal.status, refusal.code) == (422, "invalid_request")
         return refusal.message
-    return found
+    return record
 
 
 async def rows_of(served: Database, company: Company) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ async def rows_of(served: Database, company: Company) -> list[dict[str, Any]]:
 async def test_of_many_who_move_into_one_unit_one_does(company: Company, served: Database) -> None:
     unit_id = await company.known_unit(served)
     outcomes = await asyncio.gather(*(outcome(company, "RecordMoveIn", unit_id, move_in()) for _ in range(30)))
-    (record,) = [one for one in outcomes if isinstance(one, dict)]
+    (record,) = [reply for reply in outcomes if isinstance(reply, dict)]
     assert Counter(map(str, outcomes)).most_common(1)[0][1] == 29
     assert [row["id"] for row in await rows_of(served, company)] == [record["entity_id"]]
     of_company = t.party.c.company_id == company.id
@@ -55,7 +55,7 @@ async def test_of_many_successors_of_one_resident_one_moves_in(company: Company,
     await company.notice(unit_id)
     body = move_in() | {"predecessor_transition_id": first["entity_id"]}
     outcomes = await asyncio.gather(*(outcome(company, "RecordMoveIn", unit_id, body) for _ in range(20)))
-    assert len([one for one in outcomes if isinstance(one, dict)]) == 1
+    assert len([reply for reply in outcomes if isinstance(reply, dict)]) == 1
     assert [row["status"] for row in await rows_of(served, company)] == ["completed", "active"]
 
 
@@ -68,8 +68,8 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
     firsts = {row["unit_id"]: row["id"] for row in await rows_of(served, company)}
 
     async def import_plans(part: int) -> list[str]:
-        plans = [{"external_id": one["external_id"], "unit": one["unit"]} for one in files[part::3]]
-        return await company.put("turns", *(one | {"projected_ready_on": "2999-01-09"} for one in plans))
+        plans = [{"external_id": turn["external_id"], "unit": turn["unit"]} for turn in files[part::3]]
+        return await company.put("turns", *(plan | {"projected_ready_on": "2999-01-09"} for plan in plans))
 
     async def of_unit(unit_id: int) -> tuple[dict[str, Any] | str, ...]:
         succeed = move_in() | {"predecessor_transition_id": firsts[unit_id]}
@@ -84,11 +84,11 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
         asyncio.gather(*(of_unit(unit_id) for unit_id in firsts)),
         asyncio.gather(*(import_plans(part) for part in range(3))),
     )
-    assert {one for many in imported for one in many} == {"changed"}
+    assert {reply for many in imported for reply in many} == {"changed"}
     rows = await rows_of(served, company)
     events = [Event.FromString(row["message"]) for row in await served.rows(Statement(select(t.outbox.c.message)))]
     for unit_id, (early, moved, late, moved_too) in zip(firsts, outcomes, strict=True):
-        (won,) = [one for one in (moved, moved_too) if isinstance(one, dict)]
+        (won,) = [reply for reply in (moved, moved_too) if isinstance(reply, dict)]
         assert isinstance(early, dict) and isinstance(late, dict)
         ended, active = [row for row in rows if row["unit_id"] == unit_id]
         assert (ended["id"], ended["status"]) == (firsts[unit_id], "completed")
@@ -96,7 +96,8 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
         # Each notice is on the turn in its response; the later one prevails; the turn's version counts both.
         for row, others in ((ended, 2), (active, 0)):
             mine = sorted(
-                (one for one in (early, late) if one["entity_id"] == row["id"]), key=lambda one: one["occupancy_fed_at"]
+                (record for record in (early, late) if record["entity_id"] == row["id"]),
+                key=lambda record: record["occupancy_fed_at"],
             )
             assert row["version"] == 1 + others + len(mine)
             if mine:
@@ -114,20 +115,20 @@ async def _states_follow(served: Database, company: Company, events: list[Event]
     }
     published: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
     for event in events:
-        for one in event.references.unit_occupancies:
-            if one.company_id == company.id:
-                published[one.id].append(one)
+        for occupancy in event.references.unit_occupancies:
+            if occupancy.company_id == company.id:
+                published[occupancy.id].append(occupancy)
     unit_of = {row["id"]: row["unit_id"] for row in rows}
     last: dict[int, Any] = dict.fromkeys(states, "Notice")
     public = [event for event in events if event.company_id == company.id and event.HasField("public")]
-    for event in sorted(public, key=lambda one: one.occurred_at.ToNanoseconds()):
+    for event in sorted(public, key=lambda message: message.occurred_at.ToNanoseconds()):
         change = json.loads(event.public.change)
         assert change["from"] == last[unit_of[event.public.entity_id]]
         last[unit_of[event.public.entity_id]] = change["to"]
     assert last == {unit_id: state["unit_status"] for unit_id, state in states.items()}
     for unit_id, state in states.items():
-        versions = sorted(published[unit_id], key=lambda one: one.version)
-        assert [one.version for one in versions] == list(range(1, state["version"] + 1))
+        versions = sorted(published[unit_id], key=lambda occupancy: occupancy.version)
+        assert [occupancy.version for occupancy in versions] == list(range(1, state["version"] + 1))
         assert versions[-1].unit_status == state["unit_status"]
         (active,) = [row for row in rows if row["unit_id"] == unit_id and row["status"] == "active"]
         assert state["unit_status"] == ("Occupied" if active["move_out_date"] is None else "Notice")

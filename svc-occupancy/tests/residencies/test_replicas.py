@@ -22,8 +22,8 @@ from ..harness import Company, move_in, until
 async def code_of(work: Any) -> grpc.StatusCode:
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         await work
-    found: grpc.StatusCode = failed.value.code()
-    return found
+    code: grpc.StatusCode = failed.value.code()
+    return code
 
 
 async def test_a_unit_that_has_not_arrived_is_asked_for(company: Company, no_nats: Nats) -> None:

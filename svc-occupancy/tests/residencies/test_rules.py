@@ -370,11 +370,11 @@ def test_a_move_in_is_refused_by_field(change: dict[str, Any], status: int, fiel
 
 @pytest.mark.parametrize("number", [0, -1, 2**63, 10**400])
 def test_an_id_that_no_transition_can_have_is_an_unknown_id(number: int) -> None:
-    wanted = bodies.check(MoveInCreate, MOVE_IN | {"predecessor_transition_id": number})
-    assert residency_rules.named(wanted.predecessor_transition_id, LAST_ID) == "other"
+    new = bodies.check(MoveInCreate, MOVE_IN | {"predecessor_transition_id": number})
+    assert residency_rules.named(new.predecessor_transition_id, LAST_ID) == "other"
 
 
 def test_null_is_absent() -> None:
-    wanted = bodies.check(MoveInCreate, MOVE_IN | {"lease_end_date": None, "predecessor_transition_id": None})
-    assert (wanted.lease_end_date, wanted.predecessor_transition_id) == (None, None)
+    new = bodies.check(MoveInCreate, MOVE_IN | {"lease_end_date": None, "predecessor_transition_id": None})
+    assert (new.lease_end_date, new.predecessor_transition_id) == (None, None)
     assert bodies.check(PartyCreate, {"role": None, "email": None}) == PartyCreate()

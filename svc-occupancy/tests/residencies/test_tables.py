@@ -36,20 +36,20 @@ class Writer:
     async def notice(self, days: int) -> int:
         date = self.date(days)
         if self.by_staff:
-            found = await self.company.command("AddNotice", unit_id=self.unit_id, move_out_date=date)
+            document = await self.company.command("AddNotice", unit_id=self.unit_id, move_out_date=date)
         else:
-            found = await self.company.notice(self.unit_id, date)
-        return int(found["entity_id"])
+            document = await self.company.notice(self.unit_id, date)
+        return int(document["entity_id"])
 
     async def move_in(self, days: int, predecessor: int | None = None) -> int:
         fields: dict[str, Any] = {"move_in_date": self.date(days)}
         if predecessor is not None:
             fields["predecessor_transition_id"] = predecessor
         if self.by_staff:
-            found = await self.company.command("AddMoveIn", unit_id=self.unit_id, **LEASE, **fields)
+            document = await self.company.command("AddMoveIn", unit_id=self.unit_id, **LEASE, **fields)
         else:
-            found = await self.company.move_in(self.unit_id, **fields)
-        return int(found["entity_id"])
+            document = await self.company.move_in(self.unit_id, **fields)
+        return int(document["entity_id"])
 
     async def set_vacant(self) -> None:
         await self.company.command("SetUnitStatus", unit_id=self.unit_id, unit_status="Vacant Ready")
@@ -116,7 +116,7 @@ async def test_every_unit_met_by_every_move_in(
     planned = await writer.move_in(NEXT + 60, predecessor)
     turns, events = await shown(company, served)
     assert events == before[1] and [turn for turn in turns if turn["entity_id"] != planned] == before[0]
-    (residency,) = [one for one in await company.residencies(writer.unit_id) if one.turn_id == planned]
+    (residency,) = [listed for listed in await company.residencies(writer.unit_id) if listed.turn_id == planned]
     assert residency.is_planned and residency.predecessor_id == (last_id or 0)
     # Today's begins at once, and ends the current turn; behind a planned one it waits.
     await company.command("CancelTurn", turn_id=planned)
@@ -124,7 +124,10 @@ async def test_every_unit_met_by_every_move_in(
     turns = {turn["entity_id"]: turn["status"] for turn in await company.turns()}
     waits = last == "planned_leaving"
     assert turns[begun] == "Active" and (last_id is None or turns[last_id] == ("Active" if waits else "Completed"))
-    happened = [one[2:] for one in (await fired(served, company))[len([e for e in events if e.HasField("public")]) :]]
+    happened = [
+        fired_event[2:]
+        for fired_event in (await fired(served, company))[len([e for e in events if e.HasField("public")]) :]
+    ]
     assert [after for _, after in happened] == ([] if waits else ["Occupied"])
 
 
@@ -155,9 +158,9 @@ async def test_every_unit_met_by_every_notice(
         return
     assert await writer.notice(days) == (planned if expected == "next_departs" else current)
     turns = {turn["entity_id"]: turn["move_out_date"] for turn in await company.turns()}
-    own = writer.date(LEFT)
+    own_date = writer.date(LEFT)
     if expected == "next_departs":
-        assert turns[planned] == writer.date(days) and turns.get(current, own) == own
+        assert turns[planned] == writer.date(days) and turns.get(current, own_date) == own_date
     else:
         assert turns == {current: writer.date(days), planned: None}
     becomes = "Notice" if expected == "departs" else status

@@ -81,9 +81,9 @@ async def test_every_step_of_a_walk_ends_where_the_contract_says(company: Compan
         met.add(expected)
     assert len(met) >= 4
     for unit in units:
-        shown = await company.turns(unit_id=unit.id)
-        found = {turn["entity_id"]: (turn["status"], turn["move_out_date"]) for turn in shown}
-        assert found == unit.turns and list(found) == sorted(found)
+        turns = await company.turns(unit_id=unit.id)
+        stored = {turn["entity_id"]: (turn["status"], turn["move_out_date"]) for turn in turns}
+        assert stored == unit.turns and list(stored) == sorted(stored)
         kept = select(t.unit_state.c.unit_status).where(t.unit_state.c.unit_id == unit.id)
         assert await served.value(Statement(kept)) == unit.status
 
@@ -91,8 +91,8 @@ async def test_every_step_of_a_walk_ends_where_the_contract_says(company: Compan
 async def outcome(work: Any, refused: str | None) -> dict[str, Any] | None:
     """The record; None if it is refused as expected."""
     if refused is None:
-        found: dict[str, Any] = await work
-        return found
+        record: dict[str, Any] = await work
+        return record
     with pytest.raises(Refusal, match=refused) as refusal:
         await work
     assert (refusal.value.status, refusal.value.code) == (422, "invalid_request")

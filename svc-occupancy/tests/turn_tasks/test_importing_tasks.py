@@ -26,7 +26,7 @@ async def company(going: Company) -> Company:
 
 async def tasks(company: Company, turn: str = "T1") -> dict[str, Any]:
     turn_id = (await company.turn(turn))["entity_id"]
-    return {one.external_id: one for one in await company.command("ListTasks", turn_id=turn_id)}
+    return {task.external_id: task for task in await company.command("ListTasks", turn_id=turn_id)}
 
 
 async def test_a_file_makes_tasks_and_changes_them(company: Company) -> None:
@@ -39,16 +39,18 @@ async def test_a_file_makes_tasks_and_changes_them(company: Company) -> None:
     assert await tasks(company) == {}
     assert await company.put("turn-tasks", *rows) == ["created"] * 3
     assert await company.put("turn-tasks", *rows) == ["unchanged"] * 3
-    found = await tasks(company)
-    assert {name: (one.status, one.scheduled_date, one.source) for name, one in found.items()} == {
+    by_external_id = await tasks(company)
+    assert {name: (task.status, task.scheduled_date, task.source) for name, task in by_external_id.items()} == {
         "K1": ("Open", "2980-03-11", "import"),
         "K2": ("Completed", "", "import"),
         "K3": ("Cancelled", "", "import"),
     }
-    assert found["K2"].completed_at.ToJsonString() == "2020-03-01T00:00:00Z" and found["K3"].HasField("cancelled_at")
+    assert by_external_id["K2"].completed_at.ToJsonString() == "2020-03-01T00:00:00Z" and by_external_id["K3"].HasField(
+        "cancelled_at"
+    )
     assert await company.put("turn-tasks", TASK | {"scheduled_date": "", "status": "Completed"}) == ["changed"]
-    one = (await tasks(company))["K1"]
-    assert (one.status, one.scheduled_date, one.HasField("completed_at")) == ("Completed", "", True)
+    task = (await tasks(company))["K1"]
+    assert (task.status, task.scheduled_date, task.HasField("completed_at")) == ("Completed", "", True)
     assert await company.put("turn-tasks", TASK) == ["unchanged"]
 
 
@@ -83,8 +85,8 @@ async def test_a_turn_is_the_file_s_own_else_the_newest_that_a_feed_made(company
     await company.notice(units["U2"])
     fed = (await company.move_in(units["U2"], external_id="R1", predecessor_transition_id=fed))["entity_id"]
     assert await company.put("turn-tasks", TASK | {"turn": "R1"}) == ["created"]
-    (one,) = await company.command("ListTasks", turn_id=fed)
-    assert one.external_id == "K1"
+    (task,) = await company.command("ListTasks", turn_id=fed)
+    assert task.external_id == "K1"
 
 
 @pytest.mark.parametrize(("events", "expected"), [(False, []), (True, ["K1", "K2"])])
@@ -100,10 +102,12 @@ async def test_overdue_tasks_of_a_file_count_as_announced_without_events(
     await company.put("turn-tasks", *rows, events=events)
     # A later file that moves a date into the past has the same effect.
     await company.put("turn-tasks", rows[1] | {"scheduled_date": "2020-02-01"}, events=events)
-    names = {one.task_id: name for name, one in (await tasks(company)).items()}
+    names = {task.task_id: name for name, task in (await tasks(company)).items()}
 
     async def announced() -> list[str]:
-        return sorted(names[one[1]] for one in await fired(served, company) if one[0] == "turn.task.stale")
+        return sorted(
+            names[fired_event[1]] for fired_event in await fired(served, company) if fired_event[0] == "turn.task.stale"
+        )
 
     await company.sweep("2020-02-03T00:00:00Z")
     assert await announced() == expected
@@ -124,7 +128,7 @@ async def test_a_departure_long_ago_is_what_the_file_says_of_it(
     before = await fired(served, company)
     await company.sweep("2020-03-01T00:00:00Z")
     assert await fired(served, company) == before
-    (unit,) = [one for one in await company.command("ListBoard") if one.name == "Unit U2"]
+    (unit,) = [board_unit for board_unit in await company.command("ListBoard") if board_unit.name == "Unit U2"]
     assert unit.unit_status == (status or "Vacant Not Ready")
     assert await company.put("turns", row, events=events) == ["unchanged"]
 
@@ -149,7 +153,7 @@ async def test_a_future_departure_vacates_the_unit_whoever_recorded_it(company: 
     row = {"external_id": "T2", "unit": "U2", "move_out_date": "2980-03-11"}
     assert await company.put("turns", row) == ["changed"]
     await company.sweep(AFTER)
-    (event,) = [one for one in await published(served, company) if one.HasField("public")]
+    (event,) = [message for message in await published(served, company) if message.HasField("public")]
     assert json.loads(event.public.change) == {"field": "unit_status", "from": "Notice", "to": "Vacant Not Ready"}
     # The file with that date is imported again: nothing is undone.
     assert await company.put("turns", row, events=True) == ["unchanged"]

@@ -31,7 +31,9 @@ def test_every_act_on_every_task(status: task_rules.TaskStatus, act: task_rules.
 
 
 def test_a_task_s_status_is_shown_and_read_back() -> None:
-    assert [task_rules.stored_task_status(task_rules.public_task_status(one)) for one in TASK_STATUSES] == list(
+    assert [task_rules.stored_task_status(task_rules.public_task_status(status)) for status in TASK_STATUSES] == list(
         TASK_STATUSES
     )
-    assert [task_rules.public_task_status(one) for one in TASK_STATUSES] == [one.title() for one in TASK_STATUSES]
+    assert [task_rules.public_task_status(status) for status in TASK_STATUSES] == [
+        status.title() for status in TASK_STATUSES
+    ]

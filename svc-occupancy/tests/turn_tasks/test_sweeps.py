@@ -16,7 +16,7 @@ async def test_a_task_is_announced_once_for_ever(going: Company, served: Databas
     await going.sweep(BEFORE_SIX)
     assert await fired(served, going, "turn.status_changed") == []
     assert (await going.sweep(SIX))["turn.task.stale"] >= 1
-    (event,) = [one for one in await published(served, going) if one.public.event == "turn.task.stale"]
+    (event,) = [message for message in await published(served, going) if message.public.event == "turn.task.stale"]
     url = json.loads(await going.served_turn(turn_id))["url"]
     assert list(json.loads(event.public.data).items()) == [
         ("task_type", "Paint"),
@@ -29,9 +29,9 @@ async def test_a_task_is_announced_once_for_ever(going: Company, served: Databas
     await going.command("UpdateTask", task_id=undated.task_id, scheduled_date="2980-05-02")
     for moment in ("2980-05-02T12:00:00Z", "2980-05-03T12:00:00Z", "2980-06-01T12:00:00Z"):
         await going.sweep(moment)
-    stale = [one for one in await fired(served, going) if one[0] == "turn.task.stale"]
-    assert stale == [("turn.task.stale", one.task_id, None, None) for one in (task, undated)]
-    tasks = {one.task_id: one for one in await going.command("ListTasks", turn_id=turn_id)}
+    stale = [fired_event for fired_event in await fired(served, going) if fired_event[0] == "turn.task.stale"]
+    assert stale == [("turn.task.stale", announced.task_id, None, None) for announced in (task, undated)]
+    tasks = {task.task_id: task for task in await going.command("ListTasks", turn_id=turn_id)}
     assert tasks[task.task_id].HasField("stale_at") and tasks[task.task_id].status == "Open"
 
 
@@ -43,12 +43,12 @@ async def test_ended_tasks_are_not_announced_and_open_ones_of_an_ended_turn_are(
         await going.command("AddTask", turn_id=turn_id, task_type=name, scheduled_date=LEFT)
         for name in ("done", "dropped", "left", "moved")
     ]
-    done, dropped, left, moved = (one.task_id for one in tasks)
+    done, dropped, open_id, moved = (task.task_id for task in tasks)
     await going.command("CompleteTask", task_id=done)
     await going.command("CancelTask", task_id=dropped)
     await going.command("UpdateTask", task_id=moved, scheduled_date="2980-09-01")
     await going.move_in(unit_id, predecessor_transition_id=turn_id)
     await going.sweep(SIX)
-    stale = [one for one in await fired(served, going) if one[0] == "turn.task.stale"]
-    assert stale == [("turn.task.stale", left, None, None)]
-    assert (await going.command("CompleteTask", task_id=left)).status == "Completed"
+    stale = [fired_event for fired_event in await fired(served, going) if fired_event[0] == "turn.task.stale"]
+    assert stale == [("turn.task.stale", open_id, None, None)]
+    assert (await going.command("CompleteTask", task_id=open_id)).status == "Completed"

@@ -69,9 +69,9 @@ class Story:
         return str(self.today + number * DAY) if isinstance(number, int) else number
 
     async def act(self, act: tuple[Any, ...]) -> None:
-        name, *rest = act
+        name, *arguments = act
         try:
-            await getattr(self, name.replace(" ", "_").replace("-", "_"))(*rest)
+            await getattr(self, name.replace(" ", "_").replace("-", "_"))(*arguments)
         except Refusal as refusal:
             assert refusal.status == 422, (act, refusal.message)
 
@@ -143,7 +143,7 @@ class Story:
         # One row: each planned turn but the first is behind another one, and no two are behind the same.
         behind = [row["predecessor_id"] for row in planned]
         ids = {row["id"] for row in planned}
-        assert len([one for one in behind if one not in ids]) == min(1, len(planned)), turns
+        assert len([turn_id for turn_id in behind if turn_id not in ids]) == min(1, len(planned)), turns
         assert len(set(behind)) == len(behind)
         for row in turns:
             if row["has_begun"] and row["began_at"] is not None and row["status"] == "active":
@@ -169,10 +169,14 @@ class Story:
         changes = [tuple(row) for row in stored]
         if not turns:
             self.silent = len(changes)
-        announced = [one[2:] for one in await fired(self.served, self.company) if one[0] == "turn.status_changed"]
+        announced = [
+            fired_event[2:]
+            for fired_event in await fired(self.served, self.company)
+            if fired_event[0] == "turn.status_changed"
+        ]
         assert announced == changes[self.silent :]
         assert all(before != after for before, after in changes)
-        assert all(one[1] == following[0] for one, following in itertools.pairwise(changes)), changes
+        assert all(change[1] == following[0] for change, following in itertools.pairwise(changes)), changes
         assert (changes[0][0], changes[-1][1]) == (None, status) if changes else status is None
 
 

@@ -23,8 +23,8 @@ WAITING = Statement(select(func.count()).select_from(t.changes_to_touch))
 
 async def page(company: Company, **request: Any) -> Feed:
     """A page of the company's changes; default: of ten documents."""
-    wanted = pb.ListTurnChangesRequest(**{"limit": 10, **request})
-    feed: Feed = (await company.house("ListTurnChanges", wanted, company.caller)).feed
+    message = pb.ListTurnChangesRequest(**{"limit": 10, **request})
+    feed: Feed = (await company.house("ListTurnChanges", message, company.caller)).feed
     return feed
 
 
@@ -39,7 +39,7 @@ async def page_of(documents: int, company: Company, position: bytes = b"") -> Fe
 
 
 def items(feed: Feed) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in feed.documents]
+    return [json.loads(document) for document in feed.documents]
 
 
 async def all_touched(served: Database) -> None:
@@ -79,14 +79,14 @@ async def test_each_way_of_writing_moves_the_turn(company: Company, moved_in: tu
     await company.notice(unit_id, "2026-01-31")
     await company.move_in(unit_id, external_id="R2")
     feed = await page_of(2, company, position)
-    one, other = items(feed)
-    assert (one["entity_id"], one["record"]["status"]) == (first, "Completed")
-    assert (other["record"]["external_id"], other["record"]["status"]) == ("R2", "Active")
+    ended, begun = items(feed)
+    assert (ended["entity_id"], ended["record"]["status"]) == (first, "Completed")
+    assert (begun["record"]["external_id"], begun["record"]["status"]) == ("R2", "Active")
 
     old = {"external_id": "T-1", "unit": "U2", "created_at": "2024-01-01", "updated_at": "2024-02-01T00:00:00Z"}
     assert await company.put("turns", old) == ["created"]
     feed = await page_of(1, company, feed.position)
-    assert [one["record"]["updated_at"] for one in items(feed)] == ["2024-02-01T00:00:00.000000Z"]
+    assert [change["record"]["updated_at"] for change in items(feed)] == ["2024-02-01T00:00:00.000000Z"]
     assert await company.put("turns", old) == ["unchanged"]
     assert not (await page(company, position=feed.position)).documents
 
@@ -123,15 +123,15 @@ async def test_a_company_follows_its_own_turns_alone(
     company: Company, moved_in: tuple[int, int], new_company: Callable[[], Awaitable[Company]], served: Database
 ) -> None:
     stranger = await new_company()
-    own = (await page_of(1, company)).position
+    read_to = (await page_of(1, company)).position
     assert not (await page(stranger, limit=200)).documents
     now = await page(company, from_now=True)
-    assert (list(now.documents), now.more, now.position) == ([], False, own)
+    assert (list(now.documents), now.more, now.position) == ([], False, read_to)
 
     # After a restore every position ends.
     async with served.transaction() as connection:
         await connection.execute(Statement(update(t.changes_epoch).values(epoch=func.gen_random_uuid())))
-    for position in (own, now.position, b"x"):
+    for position in (read_to, now.position, b"x"):
         with pytest.raises(Refusal) as refused:
             await page(company, position=position)
         assert (refused.value.status, refused.value.code) == (410, "cursor_expired")

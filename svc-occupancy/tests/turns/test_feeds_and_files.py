@@ -22,22 +22,22 @@ async def turns(company: Company) -> list[tuple[Any, ...]]:
 
 
 async def test_one_external_id_may_be_fed_many_times(company: Company, units: dict[str, int]) -> None:
-    one = await company.move_in(units["U1"], external_id="R1")
+    first = await company.move_in(units["U1"], external_id="R1")
     other = await company.move_in(units["U2"], external_id="R1")
     assert await turns(company) == [
-        (one["entity_id"], "R1", "api", "Active"),
+        (first["entity_id"], "R1", "api", "Active"),
         (other["entity_id"], "R1", "api", "Active"),
     ]
 
 
 async def test_a_row_means_the_turn_that_a_feed_made_in_its_unit(company: Company, units: dict[str, int]) -> None:
-    one = await company.move_in(units["U1"], external_id="R1")
+    fed = await company.move_in(units["U1"], external_id="R1")
     other = await company.move_in(units["U2"], external_id="R1")
     row = {"external_id": "R1", "unit": "U2", "move_out_date": "2999-01-31"}
     assert await company.put("turns", row) == ["changed"]
     assert await company.put("turns", row) == ["unchanged"]
     first, second = await company.turns()
-    assert (first["entity_id"], first["move_out_date"]) == (one["entity_id"], None)
+    assert (first["entity_id"], first["move_out_date"]) == (fed["entity_id"], None)
     assert (second["entity_id"], second["move_out_date"]) == (other["entity_id"], "2999-01-31")
     assert second["source"] == "api" and second["occupancy_source"] == "feed"
 

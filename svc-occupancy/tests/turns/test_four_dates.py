@@ -63,7 +63,7 @@ async def test_each_day_says_what_is_true_on_it(
         ("turn.status_changed", first, "Occupied", "Notice"),
         ("turn.schedule_changed", first, None, str(ready)),
     ]
-    shown: dict[str, tuple[str | None, str | None]] = {}
+    by_day: dict[str, tuple[str | None, str | None]] = {}
     for day in (leaves - DAY + n * DAY for n in range(8)):
         for name, moment in slots(day, zone):
             if is_late and day <= arrives:
@@ -87,7 +87,7 @@ async def test_each_day_says_what_is_true_on_it(
             status = "Occupied" if has_come else "Vacant Not Ready" if has_left else "Notice"
             assert unit.unit_status == status
             state = (status, None if has_come else str(ready))
-            if shown.get("U1") != state:
+            if by_day.get("U1") != state:
                 await until(company.units, {"U1": state})
-                shown["U1"] = state
+                by_day["U1"] = state
     assert len(ahead) + 2 == len(await fired(served, company))

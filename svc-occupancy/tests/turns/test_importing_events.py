@@ -32,21 +32,21 @@ class Published:
     async def __call__(self) -> list[tuple[Any, ...]]:
         """The new events: event, the turn's external_id, from and to. Asserts that the data equal GET /turns/{id}."""
         events = [Event.FromString(row["message"]) for row in await self._served.rows(_OUTBOX)]
-        public = [one for one in events if one.company_id == self._company.id and one.HasField("public")]
+        public = [event for event in events if event.company_id == self._company.id and event.HasField("public")]
         new, self._known = public[self._known :], len(public)
-        found = []
+        published = []
         for event in new:
             request = turns_pb2.GetTurnRequest(turn_id=event.public.entity_id)
-            shown = await self._company.house("GetTurn", request, self._company.caller)
-            assert event.public.data == shown.document.json and event.request_id == "req-test"
+            response = await self._company.house("GetTurn", request, self._company.caller)
+            assert event.public.data == response.document.json and event.request_id == "req-test"
             change = json.loads(event.public.change)
             named = {STATUS: "unit_status", SCHEDULE: "projected_ready_on"}[event.public.event]
             assert list(change) == ["field", "from", "to"] and change["field"] == named
             external_id = json.loads(event.public.data)["external_id"]
-            found.append((event.public.event, external_id, change["from"], change["to"]))
+            published.append((event.public.event, external_id, change["from"], change["to"]))
         instants = [(event.public.entity_id, event.occurred_at.ToNanoseconds()) for event in public]
         assert len(set(instants)) == len(instants), "two events of one turn share occurred_at"
-        return sorted(found, key=lambda one: (one[1], one[0]))
+        return sorted(published, key=lambda entry: (entry[1], entry[0]))
 
 
 TURN = {"external_id": "T1", "unit": "U1"}
@@ -115,5 +115,5 @@ async def test_a_file_that_waited_for_a_unit_comes_after_what_it_waited_for(comp
         before = datetime.datetime.now(datetime.UTC)
     assert await waiting == ["created"]
     events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
-    (event,) = [one for one in events if one.company_id == company.id and one.HasField("public")]
+    (event,) = [message for message in events if message.company_id == company.id and message.HasField("public")]
     assert event.occurred_at.ToDatetime(datetime.UTC) > before

@@ -24,16 +24,18 @@ def date(days: int) -> str:
     return str(today() + days * DAY)
 
 
-def row(external_id: str, unit: str = "U1", **rest: Any) -> dict[str, Any]:
-    return {"external_id": external_id, "unit": unit, **rest}
+def row(external_id: str, unit: str = "U1", **fields: Any) -> dict[str, Any]:
+    return {"external_id": external_id, "unit": unit, **fields}
 
 
 async def places(served: Database, company: Company) -> dict[str, tuple[str, bool, str | None]]:
     """Each turn's status, whether it has begun, and the turn before it, all by external_id."""
     turn = t.transition.c
     rows = await served.rows(Statement(select(t.transition).where(turn.company_id == company.id).order_by(turn.id)))
-    names = {one["id"]: one["external_id"] for one in rows}
-    return {one["external_id"]: (one["status"], one["has_begun"], names.get(one["predecessor_id"])) for one in rows}
+    names = {turn["id"]: turn["external_id"] for turn in rows}
+    return {
+        turn["external_id"]: (turn["status"], turn["has_begun"], names.get(turn["predecessor_id"])) for turn in rows
+    }
 
 
 async def status(company: Company, served: Database) -> Any:
@@ -74,10 +76,10 @@ async def test_active_rows_of_a_unit_come_in_any_order(
     other = Company(company.house, company.id)
     await other.put("units", {"external_id": "U2", "property": "P1", "name": "2"})
     for n in order:
-        one = rows[n] | {"external_id": f"{rows[n]['external_id']} 2", "unit": "U2"}
-        assert await other.put("turns", one) == ["created"]
-    found = await places(served, company)
-    assert {name.removesuffix(" 2"): found[name] for name in found if name.endswith(" 2")} == {
+        second_row = rows[n] | {"external_id": f"{rows[n]['external_id']} 2", "unit": "U2"}
+        assert await other.put("turns", second_row) == ["created"]
+    stored = await places(served, company)
+    assert {name.removesuffix(" 2"): stored[name] for name in stored if name.endswith(" 2")} == {
         name: (status, begun, before and f"{before} 2") for name, (status, begun, before) in expected.items()
     }
 

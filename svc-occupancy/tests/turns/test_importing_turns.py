@@ -24,8 +24,8 @@ YESTERDAY, TOMORROW = str(TODAY - datetime.timedelta(2)), str(TODAY + datetime.t
 HELD = "The unit has another active turn; complete that one in an earlier row."
 
 
-def row(external_id: str, unit: str = "U1", **rest: Any) -> dict[str, Any]:
-    return {"external_id": external_id, "unit": unit, **rest}
+def row(external_id: str, unit: str = "U1", **fields: Any) -> dict[str, Any]:
+    return {"external_id": external_id, "unit": unit, **fields}
 
 
 async def states(served: Database, company: Any) -> dict[str, tuple[Any, ...]]:
@@ -33,12 +33,12 @@ async def states(served: Database, company: Any) -> dict[str, tuple[Any, ...]]:
     form = select(t.unit_state, t.unit.c.external_id).join_from(t.unit_state, t.unit)
     rows = await served.rows(Statement(form.where(t.unit_state.c.company_id == company.id)))
     return {
-        one["external_id"]: (
-            one["unit_status"],
-            one["projected_ready_on"] and str(one["projected_ready_on"]),
-            one["version"],
+        row["external_id"]: (
+            row["unit_status"],
+            row["projected_ready_on"] and str(row["projected_ready_on"]),
+            row["version"],
         )
-        for one in rows
+        for row in rows
     }
 
 
@@ -100,7 +100,7 @@ async def test_a_bad_row_is_rejected_by_field_and_the_others_kept(
     await company.make_units("U1", "U2")
     (bad, good) = await company.results("turns", [row("T1") | changes, row("T2", "U2")])
     assert (bad.field, good.reason) == (field, "") and bad.reason.endswith(".")
-    assert [one["external_id"] for one in await company.turns()] == ["T2"]
+    assert [turn["external_id"] for turn in await company.turns()] == ["T2"]
 
 
 async def test_what_is_no_json_object_is_rejected_and_the_others_kept(company: Any) -> None:
@@ -119,7 +119,7 @@ async def test_a_second_active_turn_of_a_unit_is_a_rejected_row(company: Any) ->
         "rejected unit",
         "unchanged",
     ]
-    assert {one["external_id"]: one["status"] for one in await company.turns()} == {
+    assert {turn["external_id"]: turn["status"] for turn in await company.turns()} == {
         "T1": "Active",
         "T3": "Active",
         "T4": "Completed",
@@ -131,7 +131,7 @@ async def test_one_batch_ends_a_turn_and_opens_the_next(company: Any, served: Da
     await company.make_units("U1")
     await company.put("turns", row("T1", move_out_date=YESTERDAY), row("T0", status="Completed"))
     assert await company.put("turns", row("T1", status=end), row("T2")) == ["changed", "created"]
-    assert {one["external_id"]: one["status"] for one in await company.turns()} == {
+    assert {turn["external_id"]: turn["status"] for turn in await company.turns()} == {
         "T0": "Completed",
         "T1": end,
         "T2": "Active",
@@ -273,7 +273,9 @@ class Model:
         self.status: dict[str, str] = {}
 
     def take(self, external_id: str, status: str) -> bool:
-        others = [one for one, held in self.status.items() if held == "Active" and one[0] == external_id[0]]
+        others = [
+            other_id for other_id, held in self.status.items() if held == "Active" and other_id[0] == external_id[0]
+        ]
         if status == "Active" and others not in ([], [external_id]):
             return False
         self.status[external_id] = status
@@ -281,7 +283,9 @@ class Model:
 
 
 _rows = st.dictionaries(
-    st.tuples(st.sampled_from("ab"), st.integers(1, 3)).map(lambda one: f"{one[0]}{one[1]}"),
+    st.tuples(st.sampled_from("ab"), st.integers(1, 3)).map(
+        lambda letter_and_number: f"{letter_and_number[0]}{letter_and_number[1]}"
+    ),
     st.sampled_from(["Active", "Completed", "Cancelled"]),
     max_size=6,
 )
@@ -303,11 +307,11 @@ async def test_however_rows_come_a_unit_has_one_active_turn_and_its_state_says_s
         outcomes = await company.put("turns", *rows)
         assert [not outcome.startswith("rejected") for outcome in outcomes] == expected
     turns = await company.turns()
-    assert {one["external_id"]: one["status"] for one in turns} == model.status
-    lived_in = {one["unit"]["external_id"] for one in turns if one["status"] == "Active"}
-    shown = await states(served, company)
-    assert shown.keys() == {one["unit"]["external_id"] for one in turns}
-    assert {unit for unit, state in shown.items() if state[0] == "Occupied"} == lived_in
+    assert {turn["external_id"]: turn["status"] for turn in turns} == model.status
+    lived_in = {turn["unit"]["external_id"] for turn in turns if turn["status"] == "Active"}
+    stored = await states(served, company)
+    assert stored.keys() == {turn["unit"]["external_id"] for turn in turns}
+    assert {unit for unit, state in stored.items() if state[0] == "Occupied"} == lived_in
 
 
 _cell = st.fixed_dictionaries(
@@ -337,8 +341,8 @@ async def test_an_import_cut_off_and_run_again_ends_as_if_run_once(
             outcomes = []
             for start in range(0, run, size):
                 outcomes += await company.put("turns", *rows[start : start + size])
-        turns = [[one[key] for key in ("external_id", "status", "move_out_date")] for one in await company.turns()]
-        shown = {unit: state[:2] for unit, state in (await states(served, company)).items()}
+        turns = [[turn[key] for key in ("external_id", "status", "move_out_date")] for turn in await company.turns()]
+        stored = {unit: state[:2] for unit, state in (await states(served, company)).items()}
         rejected = [outcome.startswith("rejected") for outcome in outcomes]
-        ends.append((turns, shown, rejected))
+        ends.append((turns, stored, rejected))
     assert ends[0] == ends[1]

@@ -44,9 +44,9 @@ async def board(company: Company, unit_id: int) -> Any:
 
 
 async def row(served: Database, turn_id: int) -> dict[str, Any]:
-    found = await served.row(Statement(select(t.transition).where(t.transition.c.id == turn_id)))
-    assert found is not None
-    return dict(found)
+    row = await served.row(Statement(select(t.transition).where(t.transition.c.id == turn_id)))
+    assert row is not None
+    return dict(row)
 
 
 # As seen on a running system, in that order.
@@ -64,7 +64,7 @@ async def test_a_move_in_of_a_later_date_changes_nothing_today(company: Company,
     assert await statuses(company) == {first: "Active", planned["entity_id"]: "Active"}
     await until(company.units, {"U1": ("Notice", READY)})
     page = await board(company, unit_id)
-    assert [one.task_id for one in page.unit.tasks] == [task.task_id] and page.unit.turn_id == first
+    assert [listed_task.task_id for listed_task in page.unit.tasks] == [task.task_id] and page.unit.turn_id == first
 
 
 async def test_a_corrected_notice_is_of_the_resident_who_lives_there(company: Company, served: Database) -> None:
@@ -161,7 +161,7 @@ async def test_a_planned_turn_begins_and_its_predecessor_ends(going: Company, se
     assert (await fired(served, going))[len(events) :] == [
         ("turn.status_changed", planned, "Vacant Not Ready", "Occupied")
     ]
-    event = [one for one in await published(served, going) if one.HasField("public")][-1]
+    event = [message for message in await published(served, going) if message.HasField("public")][-1]
     assert event.public.data == await going.served_turn(planned)
     assert await statuses(going) == {current: "Completed", planned: "Active"}
     stored = await row(served, planned)
@@ -174,7 +174,7 @@ async def test_a_planned_turn_begins_and_its_predecessor_ends(going: Company, se
     ]
     # Tasks that are left over stay on their turn, and become stale once as ever.
     page = await board(going, unit_id)
-    assert sorted((one.turn_id, one.task_type) for one in page.unit.tasks) == sorted(
+    assert sorted((task.turn_id, task.task_type) for task in page.unit.tasks) == sorted(
         [(current, "Paint"), (planned, "Welcome")]
     )
     for _ in range(2):
@@ -202,7 +202,7 @@ async def test_a_clash_waits_in_red_until_the_resident_leaves(
     assert not (await board(going, unit_id)).unit.is_clash
     await going.notice(unit_id, "2981-01-20")
     page = await board(going, unit_id)
-    assert page.unit.is_clash and [one.is_clash for one in page.planned] == [True]
+    assert page.unit.is_clash and [turn.is_clash for turn in page.planned] == [True]
     events = await fired(served, going)
     await going.sweep("2981-01-20T04:59:00Z")  # the 19th in Toronto
     assert await fired(served, going) == events
@@ -252,7 +252,7 @@ async def test_a_row_of_two_begins_one_after_the_other_however_late(going: Compa
     assert (both["entity_id"], both["move_in_date"], both["move_out_date"]) == (second, ARRIVES, "2981-02-15")
     third = (await going.move_in(unit_id, move_in_date=LATER, predecessor_transition_id=second))["entity_id"]
     page = await board(going, unit_id)
-    assert [(one.turn_id, one.move_in_date, one.move_out_date) for one in page.planned] == [
+    assert [(turn.turn_id, turn.move_in_date, turn.move_out_date) for turn in page.planned] == [
         (second, ARRIVES, "2981-02-15"),
         (third, LATER, ""),
     ]
@@ -265,7 +265,7 @@ async def test_a_row_of_two_begins_one_after_the_other_however_late(going: Compa
     ]
     assert await statuses(going) == {current: "Completed", second: "Completed", third: "Active"}
     listed = await going.command("ListUnitStatusChanges", unit_id=unit_id)
-    assert [(one.to_status, one.turn_id) for one in reversed(listed)][-3:] == [
+    assert [(change.to_status, change.turn_id) for change in reversed(listed)][-3:] == [
         ("Notice", second),
         ("Vacant Not Ready", second),
         ("Occupied", third),
@@ -299,8 +299,8 @@ async def test_the_successor_of_a_cancelled_turn_moves_up(going: Company, served
     before = await going.served_turn(third)
     await going.command("CancelTurn", turn_id=second)
     assert (await row(served, third))["predecessor_id"] == current and await going.served_turn(third) == before
-    residencies = {one.turn_id: one for one in await going.residencies(unit_id)}
-    assert [(one.is_planned, one.predecessor_id) for one in residencies.values()] == [
+    residencies = {residency.turn_id: residency for residency in await going.residencies(unit_id)}
+    assert [(residency.is_planned, residency.predecessor_id) for residency in residencies.values()] == [
         (True, current),
         (False, current),
         (False, 0),
@@ -432,15 +432,15 @@ async def test_the_board_says_who_comes_next_and_who_has_left(going: Company, se
     assert (unit.turn_id, unit.move_out_date, unit.projected_ready_on) == (current, LEAVES, READY)
     assert (unit.next_turn_id, unit.next_move_in, unit.next_resident) == (planned, ARRIVES, "Ben Osei")
     assert (unit.has_left, unit.is_clash, unit.HasField("empty_since")) == (False, False, False)
-    assert [one.last_name for one in page.residents] == ["Ortiz"] and page.notice.move_out_date == LEAVES
-    (one,) = page.planned
-    assert (one.turn_id, one.move_in_date, one.HasField("move_out_date"), one.is_clash) == (
+    assert [resident.last_name for resident in page.residents] == ["Ortiz"] and page.notice.move_out_date == LEAVES
+    (following,) = page.planned
+    assert (following.turn_id, following.move_in_date, following.HasField("move_out_date"), following.is_clash) == (
         planned,
         ARRIVES,
         False,
         False,
     )
-    assert [party.first_name for party in one.residents] == ["Ben"]
+    assert [party.first_name for party in following.residents] == ["Ben"]
     (listed,) = await going.command("ListBoard")
     assert (listed.next_turn_id, listed.next_resident) == (planned, "Ben Osei")
     await going.sweep(AFTER_LEAVING)
@@ -476,8 +476,8 @@ async def test_a_planned_turn_is_followed_when_it_is_recorded_and_when_it_begins
     places = Statement(
         select(t.transition.c.id, t.transition.c.changed_xid).where(t.transition.c.company_id == going.id)
     )
-    before = {one["id"]: one["changed_xid"] for one in await served.rows(places)}
+    before = {row["id"]: row["changed_xid"] for row in await served.rows(places)}
     assert before[planned] > before[current]
     await going.sweep(ON_ARRIVAL)
-    after = {one["id"]: one["changed_xid"] for one in await served.rows(places)}
+    after = {row["id"]: row["changed_xid"] for row in await served.rows(places)}
     assert min(after.values()) > max(before.values())

@@ -26,8 +26,12 @@ def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
 
 
 def test_one_status_has_two_spellings() -> None:
-    assert [turn_rules.public_status(one) for one in turn_rules.TRANSITION_STATUSES] == list(turn_rules.TURN_STATUSES)
-    assert [turn_rules.stored_status(one) for one in turn_rules.TURN_STATUSES] == list(turn_rules.TRANSITION_STATUSES)
+    assert [turn_rules.public_status(status) for status in turn_rules.TRANSITION_STATUSES] == list(
+        turn_rules.TURN_STATUSES
+    )
+    assert [turn_rules.stored_status(status) for status in turn_rules.TURN_STATUSES] == list(
+        turn_rules.TRANSITION_STATUSES
+    )
     assert all(turn_rules.public_status(status) == status.title() for status in turn_rules.TRANSITION_STATUSES)
 
 

@@ -24,7 +24,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     assert await fired(served, going) == before
     done = await going.sweep(SIX)
     assert done["unit.vacated"] == done["turn.status_changed"] >= 1
-    event = [one for one in await published(served, going) if one.HasField("public")][-1]
+    event = [message for message in await published(served, going) if message.HasField("public")][-1]
     assert event.public.data == await going.served_turn(turn_id)
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Vacant Not Ready"}'
     turn = json.loads(event.public.data)
@@ -46,20 +46,20 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     assert len(await published(served, going)) == rows
 
 
-@pytest.mark.parametrize("said", ["Vacant Ready", "Down"])
-async def test_a_status_that_a_person_set_stays(going: Company, served: Database, said: str) -> None:
+@pytest.mark.parametrize("status", ["Vacant Ready", "Down"])
+async def test_a_status_that_a_person_set_stays(going: Company, served: Database, status: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
-    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=status)
     turn, events = await going.served_turn(turn_id), await fired(served, going)
     await going.sweep(SIX)
     assert (await going.served_turn(turn_id), await fired(served, going)) == (turn, events)
 
 
-@pytest.mark.parametrize("said", ["Occupied", "Notice"])
-async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, served: Database, said: str) -> None:
+@pytest.mark.parametrize("status", ["Occupied", "Notice"])
+async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, served: Database, status: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
     await going.sweep(SIX)
-    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=status)
     events = await fired(served, going)
     await going.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, going) == events
@@ -74,8 +74,8 @@ async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, s
 
 async def test_a_vacancy_that_staff_take_back_is_vacated_on_its_morning(going: Company, served: Database) -> None:
     unit_id, turn_id = await lived_in(going, served)
-    for said in ("Vacant Ready", "Notice"):
-        await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    for status in ("Vacant Ready", "Notice"):
+        await going.command("SetUnitStatus", unit_id=unit_id, unit_status=status)
     events = await fired(served, going)
     await going.sweep(BEFORE_SIX)
     assert await fired(served, going) == events
@@ -135,11 +135,11 @@ async def test_many_sweeps_at_once_do_each_thing_once(going: Company, served: Da
     ]
     assert set(await going.put("turn-tasks", *tasks)) == {"created"}
     done = await asyncio.gather(*(going.sweep("2980-03-13T10:00:00Z") for _ in range(6)))
-    ids = {one["entity_id"] for one in await going.turns()}
+    ids = {turn["entity_id"] for turn in await going.turns()}
     events = await fired(served, going)
-    status = [one for one in events if one[0] == "turn.status_changed"]
-    assert len(status) == len(ids) == 130 and {one[1] for one in status} == ids
+    status = [event for event in events if event[0] == "turn.status_changed"]
+    assert len(status) == len(ids) == 130 and {event[1] for event in status} == ids
     assert len(events) == 260 and len(set(events)) == 260
     for name in ("unit.vacated", "turn.task.stale"):
-        assert sum(one[name] for one in done) >= 130
+        assert sum(counts[name] for counts in done) >= 130
     await until(going.units, dict.fromkeys(names, ("Vacant Not Ready", None)))

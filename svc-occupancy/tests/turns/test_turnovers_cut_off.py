@@ -42,15 +42,15 @@ async def test_a_beginning_that_is_cut_off_at_any_statement_leaves_nothing(
         served, Audit(t.audit, served), Outbox("svc-occupancy", t.outbox), TURN.renderer("https://app.test")
     )
     before = await published(served, going), await statuses(going)
-    left = 0
+    statements_left = 0
 
     def cut_off(name: str) -> None:
         run = getattr(Connection, name)
 
         async def cut(self: Connection, *args: Any, **values: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
+            nonlocal statements_left
+            statements_left -= 1
+            if statements_left == 0:
                 raise CutOffError
             return await run(self, *args, **values)
 
@@ -60,10 +60,10 @@ async def test_a_beginning_that_is_cut_off_at_any_statement_leaves_nothing(
         cut_off(name)
     number = 0
     while True:
-        left = number = number + 1
+        statements_left = number = number + 1
         with pytest.raises(CutOffError):
             await turnovers.sweep(NOW)
-        left = 0
+        statements_left = 0
         if await statuses(going) != before[1]:
             break  # the transaction is committed: cut off in the next look for what is due
         assert await published(served, going) == before[0], number
@@ -74,7 +74,7 @@ async def test_a_beginning_that_is_cut_off_at_any_statement_leaves_nothing(
     ]
     assert await statuses(going) == {current: "Completed", planned: "Active"}
     after = await published(served, going)
-    vacated, begun = [one for one in after if one.HasField("public")][-2:]
+    vacated, begun = [message for message in after if message.HasField("public")][-2:]
     assert vacated.occurred_at.ToNanoseconds() < begun.occurred_at.ToNanoseconds(), "they are of two turns of one unit"
     await turnovers.sweep(NOW)
     assert await published(served, going) == after
@@ -103,12 +103,12 @@ async def another(
     occupancy: RunningService, keys: Keys, own_nats: Nats, tmp_path: Path
 ) -> AsyncIterator[RunningService]:
     """A second process of svc-occupancy on the same database."""
-    made = RunningService(
+    service = RunningService(
         "svc-occupancy", keys, occupancy.database_url, own_nats.url, tmp_path / "log", addresses=occupancy.addresses
     )
-    await asyncio.to_thread(made.start)
-    yield made
-    await asyncio.to_thread(made.stop)
+    await asyncio.to_thread(service.start)
+    yield service
+    await asyncio.to_thread(service.stop)
 
 
 async def test_two_processes_that_sweep_at_once_take_each_step_once(

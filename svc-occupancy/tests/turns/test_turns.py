@@ -55,15 +55,15 @@ async def test_a_turn_has_every_key_in_the_order_of_the_contract(company: Any) -
         "updated_at": "2026-03-01T08:00:01Z",
     }
     assert await company.put("turns", row) == ["created"]
-    (found,) = await company.turns()
+    (turn,) = await company.turns()
     (unit_id,) = (await company.unit_ids()).values()
-    assert list(found) == KEYS
-    assert found == {
+    assert list(turn) == KEYS
+    assert turn == {
         "schema_version": 1,
         "entity_type": "turn",
-        "entity_id": found["entity_id"],
+        "entity_id": turn["entity_id"],
         "status": "Active",
-        "property": {"id": found["property"]["id"], "name": "Elm Court", "external_id": "P1"},
+        "property": {"id": turn["property"]["id"], "name": "Elm Court", "external_id": "P1"},
         "unit": {"id": unit_id, "name": "Unit U-é漏", "external_id": "U-é漏"},
         "move_out_date": "2026-03-31",
         "move_in_date": "2024-02-29",
@@ -74,19 +74,19 @@ async def test_a_turn_has_every_key_in_the_order_of_the_contract(company: Any) -
         "updated_at": "2026-03-01T08:00:01.000000Z",
         "external_id": "T-1",
         "source": "import",
-        "url": f"https://app.test/turns/{found['entity_id']}",
+        "url": f"https://app.test/turns/{turn['entity_id']}",
     }
-    assert list(found["property"]) == list(found["unit"]) == ["id", "name", "external_id"]
+    assert list(turn["property"]) == list(turn["unit"]) == ["id", "name", "external_id"]
 
 
 async def test_a_first_ever_move_in_is_a_turn_with_nulls(company: Any) -> None:
     await company.make_units("U")
     await company.put("turns", {"external_id": "T", "unit": "U", "move_in_date": "2026-03-01"})
-    (found,) = await company.turns()
-    assert list(found) == KEYS and found["status"] == "Active"
+    (turn,) = await company.turns()
+    assert list(turn) == KEYS and turn["status"] == "Active"
     nulls = {"move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at"}
-    assert {key for key, value in found.items() if value is None} == nulls
-    assert found["created_at"] == found["updated_at"]
+    assert {key for key, value in turn.items() if value is None} == nulls
+    assert turn["created_at"] == turn["updated_at"]
 
 
 async def test_a_fetch_serves_what_the_list_does_to_the_byte(company: Any) -> None:
@@ -131,15 +131,15 @@ async def listed(new_company: Callable[[], Any]) -> Any:
 
 
 async def walk(company: Any, limit: int, **filters: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    turns: list[dict[str, Any]] = []
     after = 0
     while True:
         page = await company.page(after, limit, **filters)
         rows = json.loads(page.data)
         assert len(rows) <= limit
-        found += rows
+        turns += rows
         if not page.HasField("next_after_id"):
-            return found
+            return turns
         assert len(rows) == limit and page.next_after_id == rows[-1]["entity_id"] > after
         after = page.next_after_id
 
@@ -147,10 +147,10 @@ async def walk(company: Any, limit: int, **filters: Any) -> list[dict[str, Any]]
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 40))
 async def test_a_walk_returns_each_turn_once_ascending(listed: Any, limit: int) -> None:
-    found = await walk(listed, limit)
-    ids = [row["entity_id"] for row in found]
+    turns = await walk(listed, limit)
+    ids = [row["entity_id"] for row in turns]
     assert len(ids) == LISTED and ids == sorted(set(ids))
-    assert [row["external_id"] for row in found] == [f"T{n}" for n in range(LISTED)]
+    assert [row["external_id"] for row in turns] == [f"T{n}" for n in range(LISTED)]
 
 
 async def test_each_filter_narrows_and_all_combine(listed: Any) -> None:
@@ -197,7 +197,7 @@ async def test_companies_may_use_the_same_external_ids(listed: Any, company: Any
     await company.make_units("U0")
     assert await company.put("turns", {"external_id": "T0", "unit": "U0", "move_out_date": "2026-05-01"}) == ["created"]
     assert await listed.turns() == before
-    assert [one["external_id"] for one in await company.turns()] == ["T0"]
+    assert [turn["external_id"] for turn in await company.turns()] == ["T0"]
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows
     served: Database, crowd: None, names: list[str], index: str
 ) -> None:
     filters = {"property_id": 10**10 + 4000, "unit_id": 10**10 + 4000, "status": "active"}
-    found = await page_plan(served, TURNS_PAGE, 90, 50, **{name: filters[name] for name in names})
-    (scan,) = (node for node in found if node.get("Relation Name") == "transition")
+    plan = await page_plan(served, TURNS_PAGE, 90, 50, **{name: filters[name] for name in names})
+    (scan,) = (node for node in plan if node.get("Relation Name") == "transition")
     assert scan.get("Index Name") == index
-    assert max(map(rows_looked_at, found)) <= 51
+    assert max(map(rows_looked_at, plan)) <= 51

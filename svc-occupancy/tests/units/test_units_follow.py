@@ -116,7 +116,7 @@ async def test_while_svc_catalog_is_away_known_units_import_and_turns_are_served
 
     catalog.kill()
     try:
-        assert [one["external_id"] for one in await company.turns()] == ["T1", "T2"]
+        assert [turn["external_id"] for turn in await company.turns()] == ["T1", "T2"]
         changed = {"external_id": "T1", "unit": "U1", "move_out_date": "2020-01-31"}
         assert await company.put("turns", changed, {"external_id": "T2", "unit": "U2"}) == ["changed", "unchanged"]
         assert await asked() == grpc.StatusCode.UNAVAILABLE
@@ -134,7 +134,7 @@ async def test_the_states_of_a_batch_come_in_one_event(
     taken: list[events_pb2.Event] = []
 
     async def keep(_connection: Any, events: Any) -> None:
-        taken.extend(one for one in events if one.company_id == company.id)
+        taken.extend(message for message in events if message.company_id == company.id)
 
     client = ServiceClient("svc-occupancy", occupancy.target, TokenSigner(occupancy.keys.folder / "svc-catalog.jwk"))
     away = Transport("nats://127.0.0.1:1", "tests")
@@ -149,7 +149,10 @@ async def test_the_states_of_a_batch_come_in_one_event(
         await listener.catch_up()
     finally:
         await client.close()
-    occupancies = [[(one.version, one.unit_status) for one in event.references.unit_occupancies] for event in taken]
+    occupancies = [
+        [(occupancy.version, occupancy.unit_status) for occupancy in event.references.unit_occupancies]
+        for event in taken
+    ]
     # A new resident in the unit changes nothing that svc-catalog serves.
     assert occupancies == [[(1, "Occupied"), (1, "Occupied")]]
 
@@ -159,5 +162,5 @@ async def test_two_imports_at_once_leave_one_active_turn(company: Any) -> None:
     files = [[{"external_id": f"{mark}{n}", "unit": f"U{n}"} for n in range(50)] for mark in "ab"]
     outcomes = await asyncio.gather(*(company.put("turns", *rows) for rows in files))
     assert sorted(outcomes) == [["created"] * 50, ["rejected unit"] * 50]
-    active = [one["unit"]["external_id"] for one in await company.turns(status=1)]
+    active = [turn["unit"]["external_id"] for turn in await company.turns(status=1)]
     assert sorted(active) == sorted(f"U{n}" for n in range(50))

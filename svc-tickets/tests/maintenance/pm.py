@@ -46,7 +46,7 @@ class Pm:
 
     async def bring(self, *rows: dict[str, Any], **fields: Any) -> list[Any]:
         """Imports rows, filled except for property, task_name and due_date; returns the outcome of each."""
-        given = {"property": "P", "task_name": "Filters", "due_date": "2040-03-05"}
-        sent = [ImportRow(line=n, json=json.dumps(given | row).encode()) for n, row in enumerate(rows, start=1)]
+        filled = {"property": "P", "task_name": "Filters", "due_date": "2040-03-05"}
+        sent = [ImportRow(line=n, json=json.dumps(filled | row).encode()) for n, row in enumerate(rows, start=1)]
         operator = Pm(self.service, self.company, self.company.operator)
         return list((await operator("ImportPmTasks", rows=sent, **fields)).results)

@@ -166,7 +166,7 @@ async def test_several_replicas_at_once_fire_each_once(service: RunningService, 
     done = await asyncio.gather(*(_replica(database).sweep(six(DUE)) for _ in range(4)))
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == 350
-    assert sum(one["pm.stale"] for one in done) >= 350
+    assert sum(counts["pm.stale"] for counts in done) >= 350
 
 
 async def test_a_sweep_killed_on_the_way_is_made_good(service: RunningService, database: Database) -> None:
@@ -186,7 +186,7 @@ async def test_a_sweep_killed_on_the_way_is_made_good(service: RunningService, d
 
 
 async def test_inactive_and_unknown_companies_have_no_sweeps(service: RunningService, database: Database) -> None:
-    inactive, unknown = await new_company(database), await new_company(database, known=False)
+    inactive, unknown = await new_company(database), await new_company(database, arrived=False)
     for company in (inactive, unknown):
         await Pm(service, company).add()
     await tell(database, inactive.id, 2, "UTC", active=False)
@@ -210,7 +210,7 @@ async def test_an_import_without_events_counts_overdue_tasks_as_announced(
     old, ahead = await pm.tasks()
     assert (old.HasField("stale_at"), ahead.HasField("stale_at")) == (True, False)
     again = await pm.bring(*rows)
-    assert [one.outcome for one in again] == [IMPORT_OUTCOME_UNCHANGED] * 2
+    assert [result.outcome for result in again] == [IMPORT_OUTCOME_UNCHANGED] * 2
     await pm.bring(rows[1] | {"due_date": "2020-01-02"})
     await sweep(service, instants.now())
     assert await stale(database, company) == []
@@ -241,8 +241,8 @@ async def test_what_a_row_of_a_file_may_say(service: RunningService, database: D
         {"task_name": ""},
     ]
     done = await pm.bring(*(row | {"external_id": str(n)} for n, row in enumerate(bad)))
-    assert [one.outcome for one in done] == [IMPORT_OUTCOME_REJECTED] * len(bad)
-    assert [one.field for one in done] == (
+    assert [result.outcome for result in done] == [IMPORT_OUTCOME_REJECTED] * len(bad)
+    assert [result.field for result in done] == (
         "area repeat_months repeat_days due_date property status completed_at cancelled_at task_name".split()
     )
     good = {"external_id": "G", "unit": "U", "asset": "A", "repeat_months": 1, "due_date": "2040-01-31"}

@@ -28,32 +28,38 @@ async def pm(service: RunningService, database: Database) -> Pm:
 
 
 async def _planned(pm: Pm) -> None:
-    one = pm.company.id
-    for days, place in ((9, {"unit_id": one}), (-3, {"asset_id": one}), (0, {}), (3, {"unit_id": one}), (40, {})):
+    company_id = pm.company.id
+    for days, place in (
+        (9, {"unit_id": company_id}),
+        (-3, {"asset_id": company_id}),
+        (0, {}),
+        (3, {"unit_id": company_id}),
+        (40, {}),
+    ):
         await pm.add(due_date=day(days), task_name=f"in {days}", **place)
     closed = await pm.add(due_date=day(1), task_name="closed")
     await pm.complete(closed.pm_task_id)
 
 
 def names(answer: Any) -> list[str]:
-    return [one.task_name for one in answer.tasks]
+    return [task.task_name for task in answer.tasks]
 
 
 async def test_tasks_in_the_order_of_their_due_dates(pm: Pm) -> None:
     await _planned(pm)
-    one = pm.company.id
+    company_id = pm.company.id
     for values, right in (
         ({}, ["in -3", "in 0", "closed", "in 3", "in 9", "in 40"]),
         ({"open": True}, ["in -3", "in 0", "in 3", "in 9", "in 40"]),
         ({"open": False}, ["closed"]),
-        ({"unit_id": one}, ["in 3", "in 9"]),
-        ({"asset_id": one}, ["in -3"]),
-        ({"property_id": one, "due_from": day(3), "due_to": day(9)}, ["in 3", "in 9"]),
+        ({"unit_id": company_id}, ["in 3", "in 9"]),
+        ({"asset_id": company_id}, ["in -3"]),
+        ({"property_id": company_id, "due_from": day(3), "due_to": day(9)}, ["in 3", "in 9"]),
         ({"open": True, "due_to": day(-1)}, ["in -3"]),
-        ({"unit_id": one + 1}, []),
+        ({"unit_id": company_id + 1}, []),
     ):
         assert names(await pm("ListPmTasks", order=DUE, **values)) == right, values
-    by_id = names(await pm("ListPmTasks", unit_id=one))
+    by_id = names(await pm("ListPmTasks", unit_id=company_id))
     assert by_id == ["in 9", "in 3"]
 
 
@@ -87,15 +93,15 @@ async def test_a_task_has_the_chain_before_and_after_it(pm: Pm, service: Running
     chain = [task.pm_task_id]
     for _ in range(4):
         chain.append((await pm.complete(chain[-1])).next_pm_task_id)
-    found = await pm("GetPmTask", pm_task_id=chain[2])
-    assert [one.pm_task_id for one in found.earlier] == chain[:2]
-    assert [one.pm_task_id for one in found.later] == chain[3:]
-    assert (found.task.pm_task_id, found.asset_name) == (chain[2], "Lift")
+    details = await pm("GetPmTask", pm_task_id=chain[2])
+    assert [linked.pm_task_id for linked in details.earlier] == chain[:2]
+    assert [linked.pm_task_id for linked in details.later] == chain[3:]
+    assert (details.task.pm_task_id, details.asset_name) == (chain[2], "Lift")
     stranger = Pm(service, await new_company(database))
     sentences = set()
-    for wanted in (chain[2], 10**15):
+    for pm_task_id in (chain[2], 10**15):
         with pytest.raises(Refusal) as refused:
-            await stranger("GetPmTask", pm_task_id=wanted)
+            await stranger("GetPmTask", pm_task_id=pm_task_id)
         sentences.add((refused.value.status, refused.value.message))
     assert len(sentences) == 1 and sentences.pop()[0] == 404
 

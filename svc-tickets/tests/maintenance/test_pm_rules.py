@@ -46,12 +46,12 @@ def test_a_month_without_the_day_has_its_last_instead(due: str, months: int, fol
     at: datetime.date | None = datetime.date.fromisoformat(due)
     assert at is not None
     comes = round_of(at, None, months)
-    found = []
+    due_dates = []
     for _ in following:
         assert at is not None
         at = next_due(at, comes)
-        found.append(str(at))
-    assert found == following
+        due_dates.append(str(at))
+    assert due_dates == following
 
 
 @given(DATES)
@@ -87,14 +87,14 @@ TRANSITIONS = {
 
 
 @pytest.mark.parametrize("status", rules.PM_STATUSES)
-@pytest.mark.parametrize("wanted", ["Completed", "Cancelled"])
-def test_every_status_and_what_may_become_of_it(status: str, wanted: str) -> None:
+@pytest.mark.parametrize("target", ["Completed", "Cancelled"])
+def test_every_status_and_what_may_become_of_it(status: str, target: str) -> None:
     try:
-        found = "moves" if rules.closes(status, wanted) else "stays"
+        outcome = "moves" if rules.closes(status, target) else "stays"
     except Refusal as refusal:
         assert refusal.status == 422
-        found = "refused"
-    assert found == TRANSITIONS[status, wanted]
+        outcome = "refused"
+    assert outcome == TRANSITIONS[status, target]
 
 
 def test_only_an_open_task_can_be_changed() -> None:

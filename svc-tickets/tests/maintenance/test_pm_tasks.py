@@ -43,10 +43,10 @@ async def refused(answer: Any) -> tuple[int, str]:
 
 async def test_a_task_is_listed_as_it_was_added(pm: Pm, company: Company) -> None:
     task = await pm.add(**WHOLE)
-    shown = {one.name: value for one, value in task.ListFields()}
+    values = {field.name: value for field, value in task.ListFields()}
     for name in ("created_at", "updated_at"):
-        shown.pop(name)
-    assert shown == {
+        values.pop(name)
+    assert values == {
         "pm_task_id": task.pm_task_id,
         "task_name": "Filters",
         "status": "Open",
@@ -81,7 +81,7 @@ async def test_every_act_is_audited_and_an_act_that_changes_nothing_is_not(
     administrator = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3)
     entries = await audited(client, administrator, "pm_task", number)
     actor = f"staff:{company.id}"
-    assert [(one["actor"], one["action"]) for one in entries] == [
+    assert [(entry["actor"], entry["action"]) for entry in entries] == [
         (actor, "pm_task.added"),
         (actor, "pm_task.changed"),
         (actor, "pm_task.completed"),
@@ -131,7 +131,7 @@ async def test_one_that_a_file_opens_again_is_done_again_without_another_success
 async def test_two_who_complete_it_at_once_make_one_successor(pm: Pm) -> None:
     task = await pm.add(repeat_days=7)
     done = await asyncio.gather(*(pm.complete(task.pm_task_id) for _ in range(5)))
-    assert len({one.next_pm_task_id for one in done}) == 1
+    assert len({reply.next_pm_task_id for reply in done}) == 1
     assert len(await pm.tasks()) == 2
 
 
@@ -232,14 +232,14 @@ async def test_tasks_are_listed_in_pages_by_property_and_whether_they_are_open(p
     assert [task.pm_task_id for task in await pm.tasks(open=False)] == [ids[1]]
     assert [task.pm_task_id for task in await pm.tasks(property_id=company.id, open=True)] == [ids[0], *ids[2:]]
     assert await pm.tasks(property_id=1) == []
-    found: list[int] = []
+    task_ids: list[int] = []
     answer = await pm("ListPmTasks", limit=2)
     while True:
-        found += [task.pm_task_id for task in answer.tasks]
+        task_ids += [task.pm_task_id for task in answer.tasks]
         if not answer.HasField("next_after_id"):
             break
         answer = await pm("ListPmTasks", limit=2, after_id=answer.next_after_id)
-    assert found == ids
+    assert task_ids == ids
     assert (await refused(pm("ListPmTasks", limit=0)))[0] == 400
 
 

@@ -56,8 +56,8 @@ async def test_the_policy_is_read_without_a_change(client: Any, company: int) ->
     person = administrator_of(company)
 
     async def policy(who: Identity) -> tuple[bool, int]:
-        found = await client("GetTicketPolicy", pb.GetTicketPolicyRequest(), who)
-        return found.photo_required_to_complete, found.stale_after_hours
+        stored = await client("GetTicketPolicy", pb.GetTicketPolicyRequest(), who)
+        return stored.photo_required_to_complete, stored.stale_after_hours
 
     assert await policy(person) == (False, 72)
     await update(client, person, stale_after_hours=5, photo_required_to_complete=True)

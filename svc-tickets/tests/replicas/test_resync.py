@@ -40,7 +40,7 @@ PROPERTIES = resync.ROWS + 3
 
 
 def sent(*rows: dict[str, Any]) -> list[common.ImportRow]:
-    return [common.ImportRow(line=n, json=json.dumps(one).encode()) for n, one in enumerate(rows, 2)]
+    return [common.ImportRow(line=n, json=json.dumps(fields).encode()) for n, fields in enumerate(rows, 2)]
 
 
 class Lost:
@@ -99,9 +99,9 @@ async def company(owners: dict[str, RunningService]) -> int:
 async def make_company(owners: dict[str, RunningService]) -> int:
     """A company with a member of staff, a vendor, more properties than a page holds, a unit and an asset."""
     async with owners["gateway"].channel() as channel:
-        made = identity_pb2.CreateCompanyRequest(name=f"Lost {secrets.token_hex(4)}")
+        creation = identity_pb2.CreateCompanyRequest(name=f"Lost {secrets.token_hex(4)}")
         gateway = owners["gateway"]
-        company_id: int = (await gateway.call(channel, made, ANYBODY)).company.id
+        company_id: int = (await gateway.call(channel, creation, ANYBODY)).company.id
         who = Identity(OPERATOR, "operator", company_id)
         people = staff_pb2.ImportStaffRequest(rows=sent({"external_id": "S1", "name": "Ada Byrne"}))
         await gateway.call(channel, people, who)
@@ -118,7 +118,7 @@ async def make_company(owners: dict[str, RunningService]) -> int:
             vendors_pb2.ImportVendorsRequest(rows=sent(firm)),
         ):
             results = (await catalog.call(channel, request, who)).results
-            assert {one.outcome for one in results} == {common.IMPORT_OUTCOME_CREATED}
+            assert {result.outcome for result in results} == {common.IMPORT_OUTCOME_CREATED}
     return company_id
 
 
@@ -168,9 +168,9 @@ async def test_an_owner_publishes_every_field_of_its_rows(company: int, owners: 
                 answer = await owners[name].call(channel, request, service)
                 rows = getattr(answer.references, kind)
                 assert rows, kind
-                filled = {one.name for row in rows for one, _ in row.ListFields()}
+                filled = {field.name for row in rows for field, _ in row.ListFields()}
                 fields = rows[0].DESCRIPTOR.fields
-                assert {one.name for one in fields if one.type != FieldDescriptor.TYPE_BOOL} <= filled, kind
+                assert {field.name for field in fields if field.type != FieldDescriptor.TYPE_BOOL} <= filled, kind
 
 
 # In any order, twice, in any batches
@@ -241,11 +241,11 @@ async def test_replicas_end_as_a_model_says_whatever_arrives_when_and_how_often(
 
 async def _stored(database: Database, company_id: int) -> dict[int, tuple[int, str]]:
     """The company's properties and units that have arrived, without placeholders of parents."""
-    found: dict[int, tuple[int, str]] = {}
+    names: dict[int, tuple[int, str]] = {}
     for table in (t.property_, t.unit):
         arrived = select(table).where(table.c.company_id == company_id, table.c.version > 0)
-        found |= {row["id"]: (row["version"], row["name"]) for row in await database.rows(Statement(arrived))}
-    return found
+        names |= {row["id"]: (row["version"], row["name"]) for row in await database.rows(Statement(arrived))}
+    return names
 
 
 # This test is the last one, because it stops the owners.
@@ -255,10 +255,10 @@ async def test_a_lost_database_has_all_nested_objects_again(
     lost: Lost, company: int, owners: dict[str, RunningService]
 ) -> None:
     listed = (await lost(pb.ListReplicasRequest())).kinds
-    assert [one.kind for one in listed] == KINDS
-    assert {one.owner for one in listed} == {"gateway", "svc-catalog"}
+    assert [kind.kind for kind in listed] == KINDS
+    assert {kind.owner for kind in listed} == {"gateway", "svc-catalog"}
     pages = {kind: await lost.rebuild(kind) for kind in KINDS}
-    assert all(rows == resync.ROWS for some in pages.values() for rows in some[:-1])
+    assert all(rows == resync.ROWS for pages_of_kind in pages.values() for rows in pages_of_kind[:-1])
     assert sum(pages["properties"]) >= PROPERTIES and len(pages["properties"]) > 1
     for owner in owners.values():  # from here on no owner can be queried
         owner.stop()
@@ -271,10 +271,10 @@ async def test_a_lost_database_has_all_nested_objects_again(
         "assigned_vendor": "V1",
     }
     last = {"external_id": "T2", "property": f"P{PROPERTIES - 1}"}
-    rows = sent(*({**one, "title": "Lift stuck", "category": "Elevator"} for one in (row, last)))
+    rows = sent(*({**fields, "title": "Lift stuck", "category": "Elevator"} for fields in (row, last)))
     who = Identity(OPERATOR, "operator", company)
     done = await lost(tickets_pb2.ImportTicketsRequest(rows=rows), who)
-    assert [one.outcome for one in done.results] == [common.IMPORT_OUTCOME_CREATED] * 2, done
+    assert [result.outcome for result in done.results] == [common.IMPORT_OUTCOME_CREATED] * 2, done
     caller = Identity(INTEGRATION, "gateway", company, 1, "read")
     page = (await lost(tickets_pb2.ListTicketsRequest(limit=5), caller)).page
     first, second = json.loads(page.data)

@@ -45,31 +45,31 @@ async def test_details_have_what_the_page_shows(
     rows = [{"external_id": name, "title": name} | row | times for name in ("one", "two", "three")]
     await import_tickets(client, company, *rows)
     await views.wait_for(3, asset_id=company.id)
-    found = {one.title: one.ticket_id for one in (await views("SearchTickets")).tickets}
+    by_title = {summary.title: summary.ticket_id for summary in (await views("SearchTickets")).tickets}
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO ticket_of_inspection_row (company_id, inspection_id, row_id, ticket_id) VALUES ($1, 5, 2, $2)",
             company.id,
-            found["one"],
+            by_title["one"],
         )
-    details = await views("GetTicketDetails", ticket_id=found["one"])
+    details = await views("GetTicketDetails", ticket_id=by_title["one"])
     ticket = details.ticket
     assert (ticket.unit_name, ticket.asset_name, ticket.assignee_name) == ("1A", "Lift", "Ada")
     assert (details.inspection_id, details.inspection_row_id, details.other_tickets_of_asset) == (5, 2, 2)
     assert details.description == "Cold since six" and not details.photo_required and not ticket.is_stale
     assert ticket.stale_from.ToDatetime() - ticket.quiet_since.ToDatetime() == datetime.timedelta(hours=72)
-    public = await client("GetTicket", pb.GetTicketRequest(ticket_id=found["one"]), company.caller)
+    public = await client("GetTicket", pb.GetTicketRequest(ticket_id=by_title["one"]), company.caller)
     assert details.document == public.document
-    ids = [found["two"], 10**12, ticket.ticket_id, found["two"]]
+    ids = [by_title["two"], 10**12, ticket.ticket_id, by_title["two"]]
     both = (await views("BatchGetTickets", ticket_ids=ids)).tickets
-    assert [one.ticket_id for one in both] == [found["two"], found["one"]] and both[1] == ticket
+    assert [summary.ticket_id for summary in both] == [by_title["two"], by_title["one"]] and both[1] == ticket
     (of_row,) = (await views("ListTicketsOfInspection", inspection_id=5)).tickets
     assert (of_row.row_id, of_row.ticket) == (2, ticket)
     administrator = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3, stepped_up_at=int(time.time()))
     await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=24), administrator)
-    assert (await views("GetTicketDetails", ticket_id=found["one"])).ticket.is_stale
-    other = await client("GetTicket", pb.GetTicketRequest(ticket_id=found["two"]), company.caller)
-    assert (await views("GetTicketDetails", ticket_id=found["two"])).document == other.document
+    assert (await views("GetTicketDetails", ticket_id=by_title["one"])).ticket.is_stale
+    other = await client("GetTicket", pb.GetTicketRequest(ticket_id=by_title["two"]), company.caller)
+    assert (await views("GetTicketDetails", ticket_id=by_title["two"])).document == other.document
     assert len(await views.titles(stale=True)) == 3 and await views.titles(soon_stale=True) == []
 
 
@@ -80,10 +80,12 @@ async def test_details_have_what_the_page_shows(
 async def test_a_new_tickets_place_has_its_property_and_names(
     company: Company, views: Views, named: tuple[str, ...]
 ) -> None:
-    found = await views("GetTicketPlace", **dict.fromkeys(named, company.id))
-    assert (found.property_id, found.property_name) == (company.id, "Elm")
-    assert found.unit_name == ("1A" if "unit_id" in named else "") and found.HasField("unit_id") is ("unit_id" in named)
-    assert found.asset_name == ("Lift" if "asset_id" in named else "")
+    response = await views("GetTicketPlace", **dict.fromkeys(named, company.id))
+    assert (response.property_id, response.property_name) == (company.id, "Elm")
+    assert response.unit_name == ("1A" if "unit_id" in named else "") and response.HasField("unit_id") is (
+        "unit_id" in named
+    )
+    assert response.asset_name == ("Lift" if "asset_id" in named else "")
 
 
 @pytest.mark.usefixtures("reached")
@@ -91,11 +93,11 @@ async def test_a_place_of_another_company_or_property_is_not_found(
     service: RunningService, database: Database, company: Company, views: Views
 ) -> None:
     other = await new_company(database)
-    wanted: list[dict[str, int]] = [
+    places: list[dict[str, int]] = [
         {"unit_id": other.id}, {"property_id": other.id}, {"property_id": company.id, "unit_id": other.id},
         {"unit_id": company.id, "asset_id": other.id}, {"asset_id": 10**12}, {"unit_id": -1},
     ]  # fmt: skip
-    for place in wanted:
+    for place in places:
         with pytest.raises(Refusal, match="no such place"):
             await views("GetTicketPlace", **place)
     with pytest.raises(Refusal, match="Give property_id"):
@@ -124,8 +126,11 @@ async def test_the_timeline_has_each_thing_once_newest_first(client: Any, compan
     for rpc, values in acts:
         await run_command(client, rpc, company.staff, ticket_id=ticket_id, **values)
     timeline = await views("ListTicketTimeline", ticket_id=ticket_id)
-    said = [(one.kind, one.author, one.text or one.source, one.from_status, one.to_status) for one in timeline.entries]
-    assert said == [
+    told = [
+        (entry.kind, entry.author, entry.text or entry.source, entry.from_status, entry.to_status)
+        for entry in timeline.entries
+    ]
+    assert told == [
         (CHANGE, "", "", "", ""),
         (CHANGE, "", "", "", ""),
         (STATUS, "", "", "Open", "Cancelled"),
@@ -137,7 +142,7 @@ async def test_the_timeline_has_each_thing_once_newest_first(client: Any, compan
         (PHOTO, "resident", "https://photos.test/before.jpg", "", ""),
         (OPENED, "", "resident_portal", "", ""),
     ]
-    assert {one.actor for one in timeline.entries} == {f"staff:{company.id}"}
+    assert {entry.actor for entry in timeline.entries} == {f"staff:{company.id}"}
     assigned, taken = ([(c.field, c.before, c.after) for c in timeline.entries[n].changes] for n in (7, 1))
     assert assigned == [("assignee", "", "Ada")] and taken == [("assignee", "Ada", "")]
     corrected = {c.field: (c.before, c.after) for c in timeline.entries[0].changes}
@@ -152,7 +157,7 @@ async def test_the_timeline_has_each_thing_once_newest_first(client: Any, compan
         after = page.next
     assert paged == list(timeline.entries)
     comments = await views("ListTicketTimeline", ticket_id=ticket_id, kinds=[COMMENT])
-    assert [one.text for one in comments.entries] == ["When?"]
+    assert [entry.text for entry in comments.entries] == ["When?"]
 
 
 async def test_the_timeline_of_an_integrations_ticket_names_its_key(

@@ -70,15 +70,15 @@ async def plans(database: Database, **values: Any) -> list[tuple[str, Plan]]:
     search = filters.search(request, COMPANY, NOW, datetime.timedelta(hours=72))
     first = queries.beginning(search)
     place = {"company_id": COMPANY, "last_key": first.key, "last_id": first.id, "rows": PAGE}
-    found = []
+    plans = []
     if search.scans:
-        statement, own = queries.scan(search)
-        found.append(("scan", await statement_plan(database, statement, **place, **own)))
-        rows = [queries.ScannedTicket(*row) for row in await database.rows(statement, **place, **own)]
+        statement, arguments = queries.scan(search)
+        plans.append(("scan", await statement_plan(database, statement, **place, **arguments)))
+        rows = [queries.ScannedTicket(*row) for row in await database.rows(statement, **place, **arguments)]
         if queries.has_page(rows, PAGE):
-            return found
-    statement, own = queries.lookup(search)
-    return [*found, ("look-up", await statement_plan(database, statement, **place, **own))]
+            return plans
+    statement, arguments = queries.lookup(search)
+    return [*plans, ("look-up", await statement_plan(database, statement, **place, **arguments))]
 
 
 OPEN = [1, 2, 3]
@@ -115,14 +115,14 @@ async def test_a_page_costs_a_scan_or_what_fits(crowd: Database, analyzed: bool)
         async with crowd.connection() as connection:
             await connection.raw.execute("ANALYZE ticket_search")
     for values, way, most in SEARCHES:
-        found = await plans(crowd, **values)
-        met = sum(plan.rows_met for _, plan in found)
-        said = f"{values}: " + "; ".join(
+        plans_of_search = await plans(crowd, **values)
+        met = sum(plan.rows_met for _, plan in plans_of_search)
+        description = f"{values}: " + "; ".join(
             f"{name} {plan.returned} rows of {plan.rows_met} met, {plan.buffers} blocks by {plan.indexes}"
-            for name, plan in found
+            for name, plan in plans_of_search
         )
         if os.environ.get("SEARCH_ROWS"):
-            print(said)  # noqa: T201
-        assert not [name for _, plan in found for name in plan.whole_tables], said
+            print(description)  # noqa: T201
+        assert not [name for _, plan in plans_of_search for name in plan.whole_tables], description
         # Not exhausted lists are scanned to the end of the scan at most; 2 rows more end it.
-        assert met <= 2 * most + 2 and (found[-1][0] == way or ROWS < 100_000), said
+        assert met <= 2 * most + 2 and (plans_of_search[-1][0] == way or ROWS < 100_000), description

@@ -16,7 +16,10 @@ from svc_tickets.tickets.rules import fields
 def finds(text: str, words: str) -> bool:
     stored = rules.words_of([text])
     return all(
-        any(one.startswith(word.text) if word.is_beginning else one == word.text for one in stored)
+        any(
+            stored_word.startswith(word.text) if word.is_beginning else stored_word == word.text
+            for stored_word in stored
+        )
         for word in rules.sought(words)
     )
 

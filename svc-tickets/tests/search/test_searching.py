@@ -39,16 +39,40 @@ SELDOM = "Elevator"
 
 async def _places(database: Database, company: Company) -> None:
     """A second property, unit, member of staff, and two vendors."""
-    one = company.id
+    company_id = company.id
     references = events_pb2.References(
-        properties=[events_pb2.PropertyReference(id=one + 500_000, version=1, company_id=one, name="Oak",
-                                                external_id="P2")],
-        units=[events_pb2.UnitReference(id=one + 500_000, version=1, company_id=one, property_id=one, name="2B",
-                                        external_id="U2")],
-        staff=[events_pb2.StaffReference(id=one + 500_000, version=1, company_id=one, name="Bo", external_id="S2")],
-        vendors=[events_pb2.VendorReference(id=one + n, version=1, company_id=one, name=f"Vendor {n}",
-                                            external_id=f"V{n}", on_hold=n == 500_001) for n in (500_000, 500_001)],
-    )  # fmt: skip
+        properties=[
+            events_pb2.PropertyReference(
+                id=company_id + 500_000, version=1, company_id=company_id, name="Oak", external_id="P2"
+            )
+        ],
+        units=[
+            events_pb2.UnitReference(
+                id=company_id + 500_000,
+                version=1,
+                company_id=company_id,
+                property_id=company_id,
+                name="2B",
+                external_id="U2",
+            )
+        ],
+        staff=[
+            events_pb2.StaffReference(
+                id=company_id + 500_000, version=1, company_id=company_id, name="Bo", external_id="S2"
+            )
+        ],
+        vendors=[
+            events_pb2.VendorReference(
+                id=company_id + n,
+                version=1,
+                company_id=company_id,
+                name=f"Vendor {n}",
+                external_id=f"V{n}",
+                on_hold=n == 500_001,
+            )
+            for n in (500_000, 500_001)
+        ],
+    )
     async with database.transaction() as connection:
         await put_references(connection, [references])
 
@@ -77,15 +101,15 @@ def _row(place: int, chance: random.Random) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 async def company(service: RunningService, client: Any, database: Database) -> Company:
-    made = await new_company(database)
-    await _places(database, made)
+    company = await new_company(database)
+    await _places(database, company)
     chance = random.Random(7)
-    await import_tickets(client, made, *(_row(place, chance) for place in range(ROWS)))
+    await import_tickets(client, company, *(_row(place, chance) for place in range(ROWS)))
     other = await new_company(database)
     await import_tickets(client, other, {"title": "Ticket of others leak", "external_id": "X-1"})
     await Views(service, other.staff).wait_for(1)
-    await Views(service, made.staff).wait_for(ROWS)
-    return made
+    await Views(service, company.staff).wait_for(ROWS)
+    return company
 
 
 @pytest.fixture
@@ -104,9 +128,9 @@ def _fits(  # noqa: PLR0911 - a line for each filter
     """Reads one ticket as the proto says."""
     lists = {"statuses": fields.STATUSES, "priorities": fields.PRIORITIES, "categories": fields.CATEGORIES}
     columns = {"statuses": "status", "priorities": "priority", "categories": "category"}
-    for name, labels in lists.items():
-        wanted = [labels[number - 1] for number in getattr(request, name)]
-        if wanted and ticket[columns[name]] not in wanted:
+    for name, all_labels in lists.items():
+        labels = [all_labels[number - 1] for number in getattr(request, name)]
+        if labels and ticket[columns[name]] not in labels:
             return False
     if request.sources and ticket["source"] not in request.sources:
         return False
@@ -123,13 +147,13 @@ def _fits(  # noqa: PLR0911 - a line for each filter
     if request.stale or request.soon_stale:
         if ticket["stale_due_at"] is None:
             return False
-        left = ticket["quiet_since"] + datetime.timedelta(hours=72) - now
-        is_stale, is_soon = left.total_seconds() <= 0, 0 < left.total_seconds() <= 86400
+        remaining = ticket["quiet_since"] + datetime.timedelta(hours=72) - now
+        is_stale, is_soon = remaining.total_seconds() <= 0, 0 < remaining.total_seconds() <= 86400
         if not ((request.stale and is_stale) or (request.soon_stale and is_soon)):
             return False
     texts = [str(ticket[name]) for name in ("title", "ticket_number", "external_id", "cancellation_reason_code")]
     stored = re.findall("[a-z0-9]+", " ".join(texts).lower())
-    return all(any(one.startswith(word) for one in stored) for word in request.words.lower().split())
+    return all(any(stored_word.startswith(word) for stored_word in stored) for word in request.words.lower().split())
 
 
 def _key(ticket: dict[str, Any], order: str) -> Any:
@@ -144,23 +168,23 @@ def _key(ticket: dict[str, Any], order: str) -> Any:
 
 
 def _stamp(hours: float) -> Any:
-    made = pb.SearchTicketsRequest().opened_from
-    made.FromDatetime(NOW - datetime.timedelta(hours=hours))
-    return made
+    stamp = pb.SearchTicketsRequest().opened_from
+    stamp.FromDatetime(NOW - datetime.timedelta(hours=hours))
+    return stamp
 
 
 def _choices(company: Company) -> dict[str, list[Any]]:
-    one = company.id
+    company_id = company.id
     return {
         "statuses": [[1], [1, 2, 3], [4, 5], [5], [1, 4]],
         "priorities": [[4], [3, 4]],
         "categories": [[6], [1, 12], [17]],
         "sources": [["api"], ["import", "inspection"]],
-        "property_id": [one, one + 500_000, 1],
-        "unit_id": [one, one + 500_000],
-        "asset_id": [one],
-        "assignee_id": [one, one + 500_000],
-        "vendor_id": [one + 500_001],
+        "property_id": [company_id, company_id + 500_000, 1],
+        "unit_id": [company_id, company_id + 500_000],
+        "asset_id": [company_id],
+        "assignee_id": [company_id, company_id + 500_000],
+        "vendor_id": [company_id + 500_001],
         "has_assignee": [True, False],
         "has_vendor": [True, False],
         "stale": [True],
@@ -176,45 +200,47 @@ def _choices(company: Company) -> dict[str, list[Any]]:
 async def _check(views: Views, tickets: list[dict[str, Any]], order: str, values: dict[str, Any]) -> int:
     request = pb.SearchTicketsRequest(**values)
     now = instants.now()
-    right = sorted((one for one in tickets if _fits(one, request, now)), key=lambda one: _key(one, order))
-    found = await views.every(order=ORDERS[order], **values)
-    assert found == [one["id"] for one in right], (order, values)
-    return len(found)
+    right = sorted(
+        (ticket for ticket in tickets if _fits(ticket, request, now)), key=lambda ticket: _key(ticket, order)
+    )
+    ids = await views.every(order=ORDERS[order], **values)
+    assert ids == [ticket["id"] for ticket in right], (order, values)
+    return len(ids)
 
 
 async def test_each_filter_alone_in_each_order(views: Views, database: Database, company: Company) -> None:
     tickets = await _tickets(database, company)
-    found = 0
+    count = 0
     for name, choices in _choices(company).items():
         for place, value in enumerate(choices):
-            found += await _check(views, tickets, list(ORDERS)[place % 4], {name: value})
-    assert found > 500
+            count += await _check(views, tickets, list(ORDERS)[place % 4], {name: value})
+    assert count > 500
 
 
 async def test_filters_together(views: Views, database: Database, company: Company) -> None:
-    tickets, chance, found = await _tickets(database, company), random.Random(3), 0
+    tickets, chance, count = await _tickets(database, company), random.Random(3), 0
     choices = _choices(company)
     for _ in range(60):
         names = chance.sample(list(choices), chance.randint(2, 4))
-        found += await _check(
+        count += await _check(
             views, tickets, chance.choice(list(ORDERS)), {name: chance.choice(choices[name]) for name in names}
         )
-    assert found > 50
+    assert count > 50
 
 
 async def test_a_page_that_is_looked_up_is_the_page_that_a_scan_finds(database: Database, company: Company) -> None:
     choices, compared = _choices(company), 0
     for order in ORDERS.values():
         for name in ("statuses", "priorities", "sources", "assignee_id", "has_assignee", "has_vendor", "words"):
-            given: dict[str, Any] = {"order": order, name: choices[name][-1]}
-            request = pb.SearchTicketsRequest(**given)
+            request_fields: dict[str, Any] = {"order": order, name: choices[name][-1]}
+            request = pb.SearchTicketsRequest(**request_fields)
             search = filters.search(request, company.id, NOW, datetime.timedelta(hours=72))
             scanned = await queries.page(database, company.id, search, None, 50, backwards=False)
             values = dict(search.values) | {"terms": search.terms}
             looked_up = await queries.page(
                 database, company.id, search._replace(scans=False, values=values), None, 50, backwards=False
             )
-            assert [one[:2] for one in looked_up] == [one[:2] for one in scanned], request
+            assert [ticket[:2] for ticket in looked_up] == [ticket[:2] for ticket in scanned], request
             compared += len(scanned)
     assert compared > 200
 
@@ -227,7 +253,7 @@ async def test_pages_neither_lose_nor_repeat_tickets_while_others_are_opened(
     await import_tickets(client, company, {"title": "Came between", "external_id": "between"})
     await views.wait_for(1, external_id="between")
     second = await views("SearchTickets", limit=200, after=first.next)
-    ids = [one.ticket_id for answer in (first, second) for one in answer.tickets]
+    ids = [ticket.ticket_id for answer in (first, second) for ticket in answer.tickets]
     assert ids == before
     again = await views("SearchTickets", limit=200, before=second.previous)
     assert again.tickets[0].title == "Came between" and len(again.tickets) == 51
@@ -270,8 +296,8 @@ async def test_a_change_is_found_within_a_second_and_shown_at_once(
     ticket_id = opened["entity_id"]
     await views.wait_for(1, statuses=[1])
     await run_command(client, "AssignTicket", company.staff, ticket_id=ticket_id, assignee_id=company.id)
-    (shown,) = (await views("SearchTickets", unit_id=company.id)).tickets
-    assert (shown.assignee_name, shown.property_name, shown.unit_name) == ("Ada", "Elm", "1A")
+    (summary,) = (await views("SearchTickets", unit_id=company.id)).tickets
+    assert (summary.assignee_name, summary.property_name, summary.unit_name) == ("Ada", "Elm", "1A")
     await views.wait_for(1, assignee_id=company.id)
     await run_command(client, "SetTicketStatus", company.staff, ticket_id=ticket_id, status="Completed",
                       note="It is all good again now")  # fmt: skip
@@ -331,32 +357,34 @@ async def test_an_administrator_sees_what_staff_see(service: RunningService, com
 
 
 async def test_counts_are_those_of_the_open_tickets(views: Views, database: Database, company: Company) -> None:
-    tickets = [one for one in await _tickets(database, company) if one["status"] not in CLOSED]
+    tickets = [ticket for ticket in await _tickets(database, company) if ticket["status"] not in CLOSED]
     counts, now = await views("CountTickets"), instants.now()
-    stale = [one for one in tickets if _fits(one, pb.SearchTicketsRequest(stale=True), now)]
-    nobody = [one for one in tickets if one["assignee_id"] is one["vendor_id"] is None]
+    stale = [ticket for ticket in tickets if _fits(ticket, pb.SearchTicketsRequest(stale=True), now)]
+    nobody = [ticket for ticket in tickets if ticket["assignee_id"] is ticket["vendor_id"] is None]
     assert (counts.open, counts.stale, counts.unassigned) == (len(tickets), len(stale), len(nobody))
-    assert counts.urgent_unassigned == sum(one["priority"] in ("High", "Emergency") for one in nobody) > 0
+    assert counts.urgent_unassigned == sum(ticket["priority"] in ("High", "Emergency") for ticket in nobody) > 0
     assert counts.soon_stale == len(
-        [one for one in tickets if _fits(one, pb.SearchTicketsRequest(soon_stale=True), now)]
+        [ticket for ticket in tickets if _fits(ticket, pb.SearchTicketsRequest(soon_stale=True), now)]
     )
-    assert counts.emergencies == sum(one["priority"] == "Emergency" for one in tickets)
+    assert counts.emergencies == sum(ticket["priority"] == "Emergency" for ticket in tickets)
     for part, column in ((counts.by_status, "status"), (counts.by_priority, "priority")):
-        assert {one.name: one.tickets for one in part if one.tickets} == _counted(tickets, column)
+        assert {count.name: count.tickets for count in part if count.tickets} == _counted(tickets, column)
     for part, column in ((counts.by_assignee, "assignee_id"), (counts.by_property, "property_id")):
-        assert {one.id or None: one.tickets for one in part} == _counted(tickets, column)
-    assert {one.name for one in counts.by_assignee} == {"", "Ada", "Bo"}
-    for one in counts.by_age:
+        assert {count.id or None: count.tickets for count in part} == _counted(tickets, column)
+    assert {count.name for count in counts.by_assignee} == {"", "Ada", "Bo"}
+    for count in counts.by_age:
         ages = [(now - ticket["created_at"]).total_seconds() / 3600 for ticket in tickets]
-        assert one.tickets == sum(one.hours_from <= age < (one.hours_to or 10**9) for age in ages), one
-        assert one.on_hold <= one.tickets
-    assert sum(one.on_hold for one in counts.by_age) == sum(one["status"] == "On Hold" for one in tickets)
+        assert count.tickets == sum(count.hours_from <= age < (count.hours_to or 10**9) for age in ages), count
+        assert count.on_hold <= count.tickets
+    assert sum(counted.on_hold for counted in counts.by_age) == sum(
+        counted["status"] == "On Hold" for counted in tickets
+    )
     of_property = await views("CountTickets", property_id=company.id)
-    assert of_property.open == sum(one["property_id"] == company.id for one in tickets)
+    assert of_property.open == sum(ticket["property_id"] == company.id for ticket in tickets)
 
 
 def _counted(tickets: list[dict[str, Any]], column: str) -> dict[Any, int]:
-    values = [one[column] for one in tickets]
+    values = [ticket[column] for ticket in tickets]
     return {value: values.count(value) for value in values}
 
 

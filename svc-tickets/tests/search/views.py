@@ -24,7 +24,7 @@ class Views:
 
     async def titles(self, **values: Any) -> list[str]:
         """The titles of the first page."""
-        return [one.title for one in (await self("SearchTickets", **values)).tickets]
+        return [ticket.title for ticket in (await self("SearchTickets", **values)).tickets]
 
     async def wait_for(self, many: int, **values: Any) -> None:
         """Until a search finds as many tickets, at most 200."""
@@ -38,16 +38,16 @@ class Views:
         answer = await self("SearchTickets", limit=limit, **values)
         assert not answer.HasField("previous")
         while True:
-            pages.append([one.ticket_id for one in answer.tickets])
+            pages.append([ticket.ticket_id for ticket in answer.tickets])
             if not answer.HasField("next"):
                 break
             answer = await self("SearchTickets", limit=limit, after=answer.next, **values)
         for page in reversed(pages[:-1]):
             answer = await self("SearchTickets", limit=limit, before=answer.previous, **values)
-            assert [one.ticket_id for one in answer.tickets] == page
+            assert [ticket.ticket_id for ticket in answer.tickets] == page
         assert not answer.HasField("previous")
         assert all(len(page) == limit for page in pages[:-1])
-        return [one for page in pages for one in page]
+        return [ticket_id for page in pages for ticket_id in page]
 
 
 def stamp(at: datetime.datetime) -> str:

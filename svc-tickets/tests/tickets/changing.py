@@ -96,8 +96,8 @@ async def change(client: Any, ticket_id: int, sent: object, key: str | None = No
 
 async def served(client: Any, ticket_id: int, who: Any = None) -> bytes:
     """The bytes of the ticket's GET."""
-    found: bytes = (await client("GetTicket", pb.GetTicketRequest(ticket_id=ticket_id), who)).document.json
-    return found
+    document: bytes = (await client("GetTicket", pb.GetTicketRequest(ticket_id=ticket_id), who)).document.json
+    return document
 
 
 async def events_of(database: Database, ticket_id: int) -> list[Event]:
@@ -111,20 +111,20 @@ async def events_of(database: Database, ticket_id: int) -> list[Event]:
 
 async def history_of(client: Any, operator: Any, ticket_id: int) -> list[pb.TicketChange]:
     """Oldest change first."""
-    found: list[pb.TicketChange] = []
+    entries: list[pb.TicketChange] = []
     request = pb.ListTicketHistoryRequest(ticket_id=ticket_id)
     while True:
         answer = await client("ListTicketHistory", request, operator)
-        found += answer.changes
+        entries += answer.changes
         if not answer.HasField("next_after_version"):
-            return found
+            return entries
         request.after_version = answer.next_after_version
 
 
 async def kept(database: Database, key: str) -> int:
     """The number of replies stored for the Idempotency-Key."""
-    found: int = await database.value(Statement(select(func.count()).where(t.idempotency.c.idempotency_key == key)))
-    return found
+    count: int = await database.value(Statement(select(func.count()).where(t.idempotency.c.idempotency_key == key)))
+    return count
 
 
 WAITING = Statement(

@@ -44,8 +44,8 @@ async def run_command(client: Any, rpc: str, who: Any, **fields: Any) -> bytes:
 
 
 async def open_ticket(client: Any, who: Any, **fields: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((await client("OpenTicket", opening(**fields), who)).document.json)
-    return found
+    ticket: dict[str, Any] = json.loads((await client("OpenTicket", opening(**fields), who)).document.json)
+    return ticket
 
 
 async def audited(client: Any, administrator: Any, subject: str, subject_id: int) -> list[dict[str, Any]]:
@@ -53,16 +53,16 @@ async def audited(client: Any, administrator: Any, subject: str, subject_id: int
     async with client.service.channel() as channel:
         request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
         answer = await client.service.call(channel, request, administrator)
-    assert all((one.subject, one.subject_id) == (subject, subject_id) for one in answer.entries)
+    assert all((entry.subject, entry.subject_id) == (subject, subject_id) for entry in answer.entries)
     return [
         {
-            "actor": one.actor,
-            "action": one.action,
-            "before": json.loads(one.before),
-            "after": json.loads(one.after),
-            "request_id": one.request_id,
+            "actor": entry.actor,
+            "action": entry.action,
+            "before": json.loads(entry.before),
+            "after": json.loads(entry.after),
+            "request_id": entry.request_id,
         }
-        for one in reversed(answer.entries)
+        for entry in reversed(answer.entries)
     ]
 
 
@@ -82,4 +82,4 @@ async def quiet_of(database: Database, ticket_id: int) -> tuple[Any, Any]:
 async def comments_of(client: Any, who: Any, ticket_id: int) -> list[tuple[str, str, str, str]]:
     """kind, body, author and actor, oldest first."""
     answer = await client("ListTicketComments", pb.ListTicketCommentsRequest(ticket_id=ticket_id), who)
-    return [(one.kind, one.body, one.author, one.actor) for one in answer.comments]
+    return [(comment.kind, comment.body, comment.author, comment.actor) for comment in answer.comments]

@@ -71,19 +71,19 @@ async def test_a_ticket_that_the_company_does_not_have_is_not_found(
     client: Any, staff: Any, ticket_id: int, rpc: str, fault: str
 ) -> None:
     who = Identity(OPERATOR, "operator", 8) if fault == "of another company" else staff
-    wanted = {"unknown": 10**12, "of another company": ticket_id, "impossible": -1}[fault]
+    unknown_id = {"unknown": 10**12, "of another company": ticket_id, "impossible": -1}[fault]
     sent = CHANGES[rpc] | ({"assignee_id": 31} if who is not staff and rpc == "AssignTicket" else {})
-    refused = await refusal_of(run_command(client, rpc, who, ticket_id=wanted, **sent))
+    refused = await refusal_of(run_command(client, rpc, who, ticket_id=unknown_id, **sent))
     assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
 
 
-@pytest.mark.parametrize("rpc", [one for one in CHANGES if one != "CommentOnTicket"])
+@pytest.mark.parametrize("rpc", [name for name in CHANGES if name != "CommentOnTicket"])
 async def test_what_is_so_already_changes_nothing(
     client: Any, staff: Any, operator: Any, administrator: Any, ticket_id: int, rpc: str
 ) -> None:
     first = await run_command(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
     assert await run_command(client, rpc, operator, ticket_id=ticket_id, **CHANGES[rpc]) == first
-    assert [one["actor"] for one in await audited(client, administrator, "ticket", ticket_id)] == ["staff:30"]
+    assert [entry["actor"] for entry in await audited(client, administrator, "ticket", ticket_id)] == ["staff:30"]
     assert len(await comments_of(client, operator, ticket_id)) == (1 if rpc == "AddTicketPhoto" else 0)
 
 
@@ -91,15 +91,15 @@ async def test_many_at_once_come_one_after_the_other(
     client: Any, staff: Any, operator: Any, database: Database, ticket_id: int
 ) -> None:
     statuses = ["In Progress", "On Hold", "Open"] * 5
-    acts = [run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status=one) for one in statuses]
-    acts += [change(client, ticket_id, {"status": one}) for one in statuses]
+    acts = [run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status=status) for status in statuses]
+    acts += [change(client, ticket_id, {"status": status}) for status in statuses]
     acts += [run_command(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30)]
     await asyncio.gather(*acts)
     history = await history_of(client, operator, ticket_id)
-    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
-    moves = [(one.from_status, one.to_status) for one in history]
+    assert [entry.from_status for entry in history] == ["Open", *(entry.to_status for entry in history[:-1])]
+    moves = [(entry.from_status, entry.to_status) for entry in history]
     changes = [json.loads(event.public.change) for event in (await events_of(database, ticket_id))[1:]]
-    assert [(one["from"], one["to"]) for one in changes] == moves
+    assert [(event_change["from"], event_change["to"]) for event_change in changes] == moves
     last = json.loads(await served(client, ticket_id))
     assert last["status"] == history[-1].to_status and last["assignee"] == {"id": 30, "name": "Ada Byrne"}
 
@@ -115,9 +115,11 @@ async def test_a_ticket_goes_to_staff_and_vendor_and_comes_back(
     )
     assert both["assignee"] == {"id": 30, "name": "Ada Byrne"}
     assert both["assigned_vendor"] == {"id": 40, "name": "Otis", "external_id": "V40"}
-    one = json.loads(await run_command(client, "AssignTicket", administrator, ticket_id=ticket_id, clear=["vendor_id"]))
-    assert one["assigned_vendor"] is None and one["assignee"] == both["assignee"]
-    assert one["updated_at"] > both["updated_at"]
+    without_vendor = json.loads(
+        await run_command(client, "AssignTicket", administrator, ticket_id=ticket_id, clear=["vendor_id"])
+    )
+    assert without_vendor["assigned_vendor"] is None and without_vendor["assignee"] == both["assignee"]
+    assert without_vendor["updated_at"] > both["updated_at"]
     assert await audited(client, administrator, "ticket", ticket_id) == [
         entry(
             "staff:30",
@@ -255,13 +257,13 @@ async def test_a_long_list_of_comments_comes_in_pages(
         "FROM generate_series(1, 401) n"
     )
     await database.execute(Statement(text(rows)))
-    request, found = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id), []
+    request, numbers = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id), []
     for many in (200, 200, 1):
         answer = await client("ListTicketComments", request, staff)
         assert len(answer.comments) == many and answer.HasField("next_after_comment_id") is (many == 200)
-        found += [int(one.body) for one in answer.comments]
+        numbers += [int(comment.body) for comment in answer.comments]
         request.after_comment_id = answer.next_after_comment_id
-    assert found == list(range(1, 402))
+    assert numbers == list(range(1, 402))
 
 
 async def test_other_kinds_of_actor_may_not_read_comments(client: Any, ticket_id: int) -> None:
@@ -290,10 +292,10 @@ async def test_staff_change_a_ticket_as_the_api_does_with_the_same_event(
         {"field": "status", "from": "Open", "to": "Cancelled"},
     ]
     assert [event.occurred_at.ToJsonString() for event in published] == [
-        json.loads(one)["updated_at"] for one in (done, reopened, cancelled)
+        json.loads(reply)["updated_at"] for reply in (done, reopened, cancelled)
     ]
     history = await history_of(client, staff, ticket_id)
-    assert [(one.actor, one.administrator_id, one.api_key_id, one.note) for one in history] == [
+    assert [(entry.actor, entry.administrator_id, entry.api_key_id, entry.note) for entry in history] == [
         ("staff:30", 0, 0, NOTE),
         ("administrator:3", 3, 0, ""),
         ("operator", 0, 0, ""),
@@ -352,7 +354,12 @@ async def test_staff_close_a_ticket_again_as_the_api_does(
     assert first == same and other["cancelled_at"] == other["updated_at"] > first["cancelled_at"]
     fired = (await events_of(database, ticket_id))[1:]
     assert [json.loads(event.public.data) for event in fired] == [*twice, first, other]
-    assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE, NOTE, NOTE, f"{NOTE} again"]
+    assert [entry.note for entry in await history_of(client, operator, ticket_id)] == [
+        NOTE,
+        NOTE,
+        NOTE,
+        f"{NOTE} again",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def quiet(service: Any) -> Iterator[None]:
     """Checks that the log shows no fault of the service, whatever happens to the caller."""
     before = len(service.log.read_text())
     yield
-    said = service.log.read_text()[before:]
-    assert "Traceback" not in said and "Resetting" not in said, said[-3000:]
+    lines = service.log.read_text()[before:]
+    assert "Traceback" not in lines and "Resetting" not in lines, lines[-3000:]
 
 
 async def test_the_same_request_gets_the_same_answer_whatever_happened_since(
@@ -137,10 +137,12 @@ async def test_fifty_at_once_with_one_key_have_one_effect(client: Any, database:
     outcomes = await asyncio.gather(
         *(change(client, ticket_id, SENT["Completed"], key) for _ in range(50)), return_exceptions=True
     )
-    refused = [one for one in outcomes if isinstance(one, BaseException)]
-    assert all(isinstance(one, Refusal) and one.code == "idempotency_in_progress" for one in refused)
-    answered = [one for one in outcomes if not isinstance(one, BaseException)]
-    assert len([one for one in answered if not one.replayed]) == 1 and len({one.body for one in answered}) == 1
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert all(isinstance(refusal, Refusal) and refusal.code == "idempotency_in_progress" for refusal in refused)
+    answered = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+    assert (
+        len([reply for reply in answered if not reply.replayed]) == 1 and len({reply.body for reply in answered}) == 1
+    )
     assert len(await history_of(client, operator, ticket_id)) == 1
     assert len(await events_of(database, ticket_id)) == 2
 
@@ -167,7 +169,7 @@ async def test_writes_that_wait_for_one_ticket_hold_up_no_reads(client: Any, dat
         await until_it_waits(database, 5)  # of ten connections
         for _ in range(5):
             await client("ListTickets", pb.ListTicketsRequest(limit=1))
-        assert not any(one.done() for one in waiting)
+        assert not any(task.done() for task in waiting)
     assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
 
 
@@ -192,7 +194,7 @@ async def test_a_caller_that_leaves_at_any_moment_leaves_nothing_half_done(
                 assert refused.code == "idempotency_in_progress"
         assert reply.body == await served(client, ticket_id)
     history = await history_of(client, operator, ticket_id)
-    assert [one.to_status for one in history] == ["Completed", "Open"] * 60
+    assert [entry.to_status for entry in history] == ["Completed", "Open"] * 60
     assert len(await events_of(database, ticket_id)) == 121
 
 

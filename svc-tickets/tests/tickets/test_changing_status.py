@@ -31,16 +31,16 @@ async def test_every_status_follows_every_other(client: Any, database: Database,
         await change(client, ticket_id, SENT[before])
     ticket, earlier = json.loads(await served(client, ticket_id)), await events_of(database, ticket_id)
     reply = await change(client, ticket_id, SENT[after])
-    found = json.loads(reply.body)
-    assert (reply.status, reply.replayed, found["status"]) == (200, False, after)
+    changed = json.loads(reply.body)
+    assert (reply.status, reply.replayed, changed["status"]) == (200, False, after)
     assert reply.body == await served(client, ticket_id)
     # Completed again is another closing; any other status again, without anything new, changes nothing.
     changes = before != after or after == "Completed"
-    assert (found["updated_at"] > ticket["updated_at"]) is changes
-    closed_at = found["updated_at"] if changes else ticket["cancelled_at"]
-    assert found == ticket | {
+    assert (changed["updated_at"] > ticket["updated_at"]) is changes
+    closed_at = changed["updated_at"] if changes else ticket["cancelled_at"]
+    assert changed == ticket | {
         "status": after,
-        "updated_at": found["updated_at"],
+        "updated_at": changed["updated_at"],
         "completed_at": closed_at if after == "Completed" else None,
         "cancelled_at": closed_at if after == "Cancelled" else None,
         "cancellation_reason_code": "duplicate_ticket" if after == "Cancelled" else None,
@@ -50,7 +50,7 @@ async def test_every_status_follows_every_other(client: Any, database: Database,
     for event in fired:
         assert (event.public.event, event.public.data) == ("ticket.status_changed", reply.body)
         assert event.public.change == f'{{"field":"status","from":"{before}","to":"{after}"}}'.encode()
-        assert event.occurred_at.ToDatetime().isoformat(timespec="microseconds") + "Z" == found["updated_at"]
+        assert event.occurred_at.ToDatetime().isoformat(timespec="microseconds") + "Z" == changed["updated_at"]
         assert (event.request_id, event.company_id) == ("req-test", 7)
 
 
@@ -125,7 +125,7 @@ async def test_the_longest_note_is_kept_as_it_came(client: Any, operator: Any) -
     ticket_id, note = await opened(client), (" \U0001f6bf é\n" * 4000)[:19_992] + "漏水 fixed"
     assert len(note) == 20_000
     await change(client, ticket_id, {"status": "Completed", "note": note})
-    assert [one.note for one in await history_of(client, operator, ticket_id)] == [note]
+    assert [entry.note for entry in await history_of(client, operator, ticket_id)] == [note]
 
 
 async def test_a_ticket_that_is_not_there_and_one_of_another_company_answer_alike(client: Any, stranger: Any) -> None:
@@ -241,17 +241,17 @@ async def test_cancelled_again_is_silent_only_with_the_stored_reason_and_notes(
         assert (await change(client, ticket_id, sent)).body == reply.body
         tickets.append(json.loads(reply.body))
         assert tickets[-1]["cancelled_at"] == tickets[-1]["updated_at"]
-    assert sorted({one["cancelled_at"] for one in tickets}) == [one["cancelled_at"] for one in tickets]
+    assert sorted({ticket["cancelled_at"] for ticket in tickets}) == [ticket["cancelled_at"] for ticket in tickets]
     fired = (await events_of(database, ticket_id))[1:]
     assert [json.loads(event.public.data) for event in fired] == tickets
     changes = [json.loads(event.public.change) for event in fired]
-    assert [(one["from"], one["to"]) for one in changes] == [
+    assert [(event_change["from"], event_change["to"]) for event_change in changes] == [
         ("Open", "Cancelled"),
         *[("Cancelled", "Cancelled")] * (len(bodies) - 1),
     ]
     assert [
-        (one.from_status, one.to_status, one.cancellation_reason_code, one.note)
-        for one in await history_of(client, operator, ticket_id)
+        (entry.from_status, entry.to_status, entry.cancellation_reason_code, entry.note)
+        for entry in await history_of(client, operator, ticket_id)
     ] == [
         (
             "Cancelled" if n else "Open",
@@ -287,12 +287,12 @@ async def test_completed_again_is_a_closing_each_time(client: Any, database: Dat
     ticket_id = await opened(client)
     replies = [await change(client, ticket_id, SENT["Completed"]) for _ in range(3)]
     tickets = [json.loads(reply.body) for reply in replies]
-    assert len({one["completed_at"] for one in tickets}) == 3
-    assert all(one["completed_at"] == one["updated_at"] for one in tickets)
+    assert len({ticket["completed_at"] for ticket in tickets}) == 3
+    assert all(ticket["completed_at"] == ticket["updated_at"] for ticket in tickets)
     fired = (await events_of(database, ticket_id))[1:]
     assert [event.public.data for event in fired] == [reply.body for reply in replies]
     assert fired[-1].public.change == b'{"field":"status","from":"Completed","to":"Completed"}'
-    assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE] * 3
+    assert [entry.note for entry in await history_of(client, operator, ticket_id)] == [NOTE] * 3
 
 
 async def test_a_note_is_a_comment_of_the_ticket(client: Any, database: Database) -> None:
@@ -301,11 +301,13 @@ async def test_a_note_is_a_comment_of_the_ticket(client: Any, database: Database
     see_notes = {"status": "Cancelled", "cancellation_reason_code": "see_notes", "cancellation_notes": "  " + NOTE}
     await change(client, ticket_id, see_notes)
     comments = await database.rows(Statement(select(t.ticket_comment).where(t.ticket_comment.c.ticket_id == ticket_id)))
-    assert [(one["kind"], one["body"]) for one in comments] == [
+    assert [(comment["kind"], comment["body"]) for comment in comments] == [
         ("closing_note", NOTE),
         ("cancellation_notes", "  " + NOTE),
     ]
-    assert all((one["administrator_id"], one["api_key_id"], one["company_id"]) == (3, 1, 7) for one in comments)
+    assert all(
+        (comment["administrator_id"], comment["api_key_id"], comment["company_id"]) == (3, 1, 7) for comment in comments
+    )
     assert comments[0]["created_at"].isoformat(timespec="microseconds").replace("+00:00", "Z") == reply["completed_at"]
 
 
@@ -322,16 +324,16 @@ async def test_fifty_changes_of_one_ticket_at_once_come_one_after_the_other(
     client: Any, database: Database, operator: Any
 ) -> None:
     ticket_id = await opened(client)
-    wanted = [SENT[STATUSES[number % 5]] for number in range(50)]
-    replies = await asyncio.gather(*(change(client, ticket_id, sent) for sent in wanted))
+    bodies = [SENT[STATUSES[number % 5]] for number in range(50)]
+    replies = await asyncio.gather(*(change(client, ticket_id, sent) for sent in bodies))
     assert [reply.status for reply in replies] == [200] * 50
     history = await history_of(client, operator, ticket_id)
-    instants = [one.occurred_at.ToNanoseconds() for one in history]
+    instants = [entry.occurred_at.ToNanoseconds() for entry in history]
     assert instants == sorted(set(instants)), "each later than the one before"
-    assert [one.version for one in history] == list(range(2, 2 + len(history)))
-    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
+    assert [entry.version for entry in history] == list(range(2, 2 + len(history)))
+    assert [entry.from_status for entry in history] == ["Open", *(entry.to_status for entry in history[:-1])]
     last = json.loads(await served(client, ticket_id))
     assert last["status"] == history[-1].to_status
-    moves = [(one.from_status, one.to_status) for one in history]
+    moves = [(entry.from_status, entry.to_status) for entry in history]
     changes = [json.loads(event.public.change) for event in (await events_of(database, ticket_id))[1:]]
-    assert [(one["from"], one["to"]) for one in changes] == moves
+    assert [(event_change["from"], event_change["to"]) for event_change in changes] == moves

@@ -57,8 +57,8 @@ def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[A
 
 async def write_at_once(database: Database, *writes: tuple[Claim, bytes, dict[Any, dict[str, Any]]]) -> list[Any]:
     """Runs the first write alone and all others together."""
-    asked = (CREATE_TICKET.write(database, claim, 201, reply, rows, {"names_seen": 0}) for claim, reply, rows in writes)
-    return await asyncio.gather(*asked, return_exceptions=True)
+    calls = (CREATE_TICKET.write(database, claim, 201, reply, rows, {"names_seen": 0}) for claim, reply, rows in writes)
+    return await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def stored(database: Database, key: str) -> tuple[int, int, int]:
@@ -79,9 +79,11 @@ def numbers() -> Iterator[int]:
 
 async def test_writes_at_once_all_happen(database: Database, places: None, numbers: Iterator[int]) -> None:
     key = secrets.token_hex(8)
-    writes = [a_write(next(numbers), f"{key}-{one}") for one in range(40)]
+    writes = [a_write(next(numbers), f"{key}-{number}") for number in range(40)]
     replies = await write_at_once(database, *writes)
-    assert [(one.status, one.body, one.replayed) for one in replies] == [(201, reply, False) for _, reply, _ in writes]
+    assert [(written.status, written.body, written.replayed) for written in replies] == [
+        (201, reply, False) for _, reply, _ in writes
+    ]
     assert await stored(database, key) == (40, 40, 40)
 
 
@@ -90,11 +92,13 @@ async def test_one_key_at_once_is_one_write(database: Database, places: None, nu
     other = a_write(next(numbers), f"{key}-other")
     same = [a_write(next(numbers), f"{key}-same") for _ in range(20)]
     _, *replies = await write_at_once(database, other, *same)
-    fresh = [one for one in replies if isinstance(one, WriteReply) and not one.replayed]
-    replayed = [one for one in replies if isinstance(one, WriteReply) and one.replayed]
-    refused = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
+    fresh = [outcome for outcome in replies if isinstance(outcome, WriteReply) and not outcome.replayed]
+    replayed = [outcome for outcome in replies if isinstance(outcome, WriteReply) and outcome.replayed]
+    refused = [
+        outcome for outcome in replies if isinstance(outcome, Refusal) and outcome.code == "idempotency_in_progress"
+    ]
     assert len(fresh) == 1 and len(fresh) + len(replayed) + len(refused) == 20
-    assert all(one.body == fresh[0].body for one in replayed)
+    assert all(outcome.body == fresh[0].body for outcome in replayed)
     assert await stored(database, key) == (2, 2, 2)
 
 
@@ -105,10 +109,10 @@ async def test_one_key_with_another_body_is_a_mismatch(
     await write_at_once(database, a_write(next(numbers), key))
     claim, reply, rows = a_write(next(numbers), key)
     again = (dataclasses.replace(claim, fingerprint=b"another"), reply, rows)
-    fresh = [a_write(next(numbers), f"{key}-{one}") for one in range(3)]
+    fresh = [a_write(next(numbers), f"{key}-{number}") for number in range(3)]
     *others, refused = await write_at_once(database, *fresh, again)
     assert isinstance(refused, Refusal) and refused.code == "idempotency_mismatch"
-    assert [one.replayed for one in others] == [False, False, False]
+    assert [outcome.replayed for outcome in others] == [False, False, False]
     assert await stored(database, key) == (4, 4, 4)
 
 
@@ -150,28 +154,28 @@ async def test_a_write_that_fails_takes_no_other_with_it(
     database: Database, places: None, numbers: Iterator[int]
 ) -> None:
     key = secrets.token_hex(8)
-    writes = [a_write(next(numbers), f"{key}-{one}") for one in range(6)]
+    writes = [a_write(next(numbers), f"{key}-{number}") for number in range(6)]
     writes[3] = a_write(next(numbers), f"{key}-3", title="x" * 151)
     with structlog.testing.capture_logs() as logs:
         replies = await write_at_once(database, *writes)
-    assert [one["reason"] for one in logs] == ["CheckViolationError"]
+    assert [line["reason"] for line in logs] == ["CheckViolationError"]
     assert isinstance(replies.pop(3), CheckViolationError)
-    assert [one.replayed for one in replies] == [False] * 5
+    assert [outcome.replayed for outcome in replies] == [False] * 5
     assert await stored(database, key) == (5, 5, 5)
 
 
 async def test_places_asked_for_at_once_have_numbers_of_their_own(database: Database, places: None) -> None:
-    asked = [(COMPANY, 100, 500), (COMPANY, 101, 600), (OTHER_COMPANY, 200, 0), (COMPANY, 200, 0), (COMPANY, 999, 0)]
-    asked = [one for one in asked for _ in range(7)]
-    found = await asyncio.gather(*(place_and_number(database, *one) for one in asked))
-    for (company_id, unit_id, _), place in zip(asked, found, strict=True):
+    requests = [(COMPANY, 100, 500), (COMPANY, 101, 600), (OTHER_COMPANY, 200, 0), (COMPANY, 200, 0), (COMPANY, 999, 0)]
+    requests = [request for request in requests for _ in range(7)]
+    numbered = await asyncio.gather(*(place_and_number(database, *request) for request in requests))
+    for (company_id, unit_id, _), place in zip(requests, numbered, strict=True):
         if (company_id, unit_id) in ((COMPANY, 200), (COMPANY, 999)):
             assert place is None
         else:
             assert place is not None and place.unit_id == unit_id
             assert place.asset_id == (500 if unit_id == 100 else None)
     for property_id, many in ((10, 14), (20, 7)):
-        taken = sorted(place.ticket_number for place in found if place and place.property_id == property_id)
+        taken = sorted(place.ticket_number for place in numbered if place and place.property_id == property_id)
         assert taken == list(range(taken[0], taken[0] + many))
 
 

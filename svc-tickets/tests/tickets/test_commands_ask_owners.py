@@ -27,10 +27,10 @@ async def id_of(url: str, table: str, external_id: str) -> int:
     database = Database(url, application="tests")
     await database.open()
     try:
-        found: int = await database.value(
+        entity_id: int = await database.value(
             Statement(text(f"SELECT id FROM {table} WHERE external_id = '{external_id}'"))
         )
-        return found
+        return entity_id
     finally:
         await database.close()
 

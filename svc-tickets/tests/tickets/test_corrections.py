@@ -28,9 +28,9 @@ async def test_all_that_a_ticket_says_can_be_corrected_and_emptied(
 ) -> None:
     opened_one = await open_ticket(client, staff, asset_id=500)
     ticket_id = opened_one["entity_id"]
-    said = {"title": "Bath tap drips", "category": "Leak", "priority": "High", "permission_to_enter": True, **TEXTS}
-    corrected = json.loads(await run_command(client, "UpdateTicket", staff, ticket_id=ticket_id, unit_id=100, **said))
-    assert {name: corrected[name] for name in said} == said
+    fields = {"title": "Bath tap drips", "category": "Leak", "priority": "High", "permission_to_enter": True, **TEXTS}
+    corrected = json.loads(await run_command(client, "UpdateTicket", staff, ticket_id=ticket_id, unit_id=100, **fields))
+    assert {name: corrected[name] for name in fields} == fields
     assert corrected["unit"]["id"] == 100 and corrected["unit_number"] == "1A"
     assert corrected["ticket_number"] == opened_one["ticket_number"]
     assert corrected["updated_at"] > opened_one["updated_at"]
@@ -45,7 +45,7 @@ async def test_all_that_a_ticket_says_can_be_corrected_and_emptied(
     _, first, second = await audited(client, administrator, "ticket", ticket_id)
     old = {"title": "Tap drips", "category": "Plumbing", "priority": "Medium", "permission_to_enter": False}
     before = old | dict.fromkeys(TEXTS) | {"description": "", "unit_id": None}
-    assert first == entry("staff:30", "ticket.updated", before, said | {"unit_id": 100})
+    assert first == entry("staff:30", "ticket.updated", before, fields | {"unit_id": 100})
     assert second["action"] == "ticket.updated" and second["before"]["asset_id"] == 500
     # No event of spec 6.1 fires for a correction.
     assert len(await events_of(database, ticket_id)) == 1

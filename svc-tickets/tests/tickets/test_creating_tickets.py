@@ -80,10 +80,10 @@ async def test_fifty_at_once_with_one_key_have_one_effect(client: Any, database:
     key = secrets.token_hex(8)
     sent = body(title=f"Once {key}")
     outcomes = await asyncio.gather(*(create(client, sent, key) for _ in range(50)), return_exceptions=True)
-    fresh = [one for one in outcomes if not isinstance(one, BaseException) and not one.replayed]
-    refused = [one for one in outcomes if isinstance(one, BaseException)]
+    fresh = [outcome for outcome in outcomes if not isinstance(outcome, BaseException) and not outcome.replayed]
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert len(fresh) == 1
-    assert all(isinstance(one, Refusal) and one.code == "idempotency_in_progress" for one in refused)
+    assert all(isinstance(outcome, Refusal) and outcome.code == "idempotency_in_progress" for outcome in refused)
     count = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.title == sent["title"]))
     assert await database.value(count) == 1
 

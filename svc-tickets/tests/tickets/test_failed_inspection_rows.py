@@ -84,9 +84,9 @@ async def ticket_of(database: Database, event: pb.Event) -> int:
         )
     )
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while (found := await database.value(statement)) is None:  # noqa: ASYNC110 - polling
+        while (ticket_id := await database.value(statement)) is None:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
-    return int(found)
+    return int(ticket_id)
 
 
 async def test_it_opens_a_ticket_that_says_what_failed_and_where(
@@ -127,8 +127,8 @@ async def test_the_same_row_opens_one_ticket_however_often_it_is_published(tell:
     await ticket_of(database, last)  # all events before it have been applied
     assert len(await events_of(database, ticket_id)) == 1
     async with asyncio.timeout(PATIENCE_SECONDS):  # the other event of the row has been consumed
-        known = Statement(text(f"SELECT count(*) FROM inbox WHERE event_id = '{other_event.event_id}'"))
-        while not await database.value(known):  # noqa: ASYNC110 - polling
+        in_inbox = Statement(text(f"SELECT count(*) FROM inbox WHERE event_id = '{other_event.event_id}'"))
+        while not await database.value(in_inbox):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
     assert await database.value(count) == before + 2
 
@@ -157,13 +157,17 @@ async def test_words_that_this_release_does_not_know_keep_no_ticket_away(
 
 async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(database: Database) -> None:
     ids = [next(_ids), next(_ids)]
-    places = pb.References(properties=[pb.PropertyReference(id=one, version=1, company_id=7, name="P") for one in ids])
+    places = pb.References(
+        properties=[pb.PropertyReference(id=property_id, version=1, company_id=7, name="P") for property_id in ids]
+    )
     outbox, renderer = Outbox("svc-tickets", t.outbox), TICKET.renderer("https://x.test")
     audit = Audit(t.audit, database)
     owners: Any = None  # none is asked: the places come with the events
     failed_rows = FailedInspectionRows(TicketOpener(database, owners, outbox, renderer, instants.now), instants.now)
     applier = consumers.Applier(failed_rows, ForgottenPeople(audit, instants.now))
-    events = [failed(property_id=one, inspection_id=one, places=places) for one in reversed(ids)]
+    events = [
+        failed(property_id=property_id, inspection_id=property_id, places=places) for property_id in reversed(ids)
+    ]
     async with database.transaction() as connection:
         await put_references(connection, [places])
 
@@ -205,6 +209,6 @@ async def test_a_service_that_is_killed_over_it_opens_one(
         service.start()
     await tell(event)  # as reconciliation does; NATS itself redelivers only after half a minute
     ticket_id = await ticket_of(database, event)
-    assert [one.public.event for one in await events_of(database, ticket_id)] == ["ticket.created"]
+    assert [event.public.event for event in await events_of(database, ticket_id)] == ["ticket.created"]
     title = event.inspection_row_failed.title
     assert await database.value(Statement(text(f"SELECT count(*) FROM ticket WHERE title = '{title}'"))) == 1

@@ -86,7 +86,7 @@ async def test_a_change_that_was_made_a_month_ago_is_made_anew(
     other = {"status": "Completed", "note": NOTE + " twice"}
     reply = await change(client, ticket_id, other, key)
     assert not reply.replayed and json.loads(reply.body)["status"] == "Completed"
-    assert [one.to_status for one in await history_of(client, operator, ticket_id)][-1] == "Completed"
+    assert [entry.to_status for entry in await history_of(client, operator, ticket_id)][-1] == "Completed"
 
 
 async def test_a_key_in_use_is_not_forgotten_and_its_write_not_held_up(

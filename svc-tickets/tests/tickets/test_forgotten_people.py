@@ -32,8 +32,8 @@ NAME = "Zqforgotten"
 
 
 def forgotten(*names: str, unit_id: int = 100, company_id: int = 7) -> pb.Event:
-    what = pb.PersonForgotten(party_id=5, unit_id=unit_id, ticket_texts=names, actor="administrator:3")
-    event = pb.Event(event_id=str(uuid7()), company_id=company_id, request_id="req-test", person_forgotten=what)
+    person = pb.PersonForgotten(party_id=5, unit_id=unit_id, ticket_texts=names, actor="administrator:3")
+    event = pb.Event(event_id=str(uuid7()), company_id=company_id, request_id="req-test", person_forgotten=person)
     event.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
     return event
 
@@ -58,8 +58,8 @@ async def test_marked_texts_are_listed_and_go(
     client: Any, staff: Any, administrator: Any, database: Database, service: Any, own_nats: Any
 ) -> None:
     views = Views(service, administrator)
-    said = {"description": f"{NAME} says it drips", "preferred_access_time": f"Ask {NAME}", "unit_id": 100}
-    ticket = await open_ticket(client, staff, title=f"Tap of {NAME}", **said)
+    fields = {"description": f"{NAME} says it drips", "preferred_access_time": f"Ask {NAME}", "unit_id": 100}
+    ticket = await open_ticket(client, staff, title=f"Tap of {NAME}", **fields)
     other = await open_ticket(client, staff, title="Lamp", unit_id=101, description=NAME)
     ticket_id = ticket["entity_id"]
     for body, by in ((f"{NAME} was out", 1), ("Ordered the part", 2)):
@@ -67,16 +67,18 @@ async def test_marked_texts_are_listed_and_go(
     await run_command(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url="https://photos.test/a.jpg")
     await views.wait_for(2, words=NAME)
     listed = await views("ListTicketTexts", unit_id=100, limit=200)
-    (found,) = (one for one in listed.tickets if one.ticket_id == ticket_id)  # beside those of other tests
-    assert (found.title, found.status) == (ticket["title"], "Open")
-    assert [(one.field, one.text, one.author) for one in found.texts] == [
+    (listed_texts,) = (
+        listed_ticket for listed_ticket in listed.tickets if listed_ticket.ticket_id == ticket_id
+    )  # other tests have tickets too
+    assert (listed_texts.title, listed_texts.status) == (ticket["title"], "Open")
+    assert [(text.field, text.text, text.author) for text in listed_texts.texts] == [
         ("title", ticket["title"], ""),
-        ("description", said["description"], ""),
-        ("preferred_access_time", said["preferred_access_time"], ""),
+        ("description", fields["description"], ""),
+        ("preferred_access_time", fields["preferred_access_time"], ""),
         ("comment", f"{NAME} was out", "staff"),
         ("comment", "Ordered the part", "vendor"),
     ]
-    names = [one.name for one in found.texts]
+    names = [text.name for text in listed_texts.texts]
     before = await served(client, ticket_id)
 
     # The last text stays, as do those of another unit, those that no ticket has, and what is no name.
@@ -97,15 +99,15 @@ async def test_marked_texts_are_listed_and_go(
     assert json.loads(await served(client, other["entity_id"]))["description"] == NAME
     await views.wait_for(1, words=NAME)  # the other unit's
     listed = await views("ListTicketTexts", unit_id=100, limit=200)
-    (left,) = (one for one in listed.tickets if one.ticket_id == ticket_id)
-    assert [one.name for one in left.texts] == names[4:]
+    (remaining,) = (listed_ticket for listed_ticket in listed.tickets if listed_ticket.ticket_id == ticket_id)
+    assert [text.name for text in remaining.texts] == names[4:]
     # Once, although the event came twice; and no subscriber hears of it.
     after = {"texts_removed": "title, description, preferred access time, 1 comment"}
     entries = await audited(client, administrator, "ticket", ticket_id)
-    assert [one for one in entries if one["action"] == "ticket.texts_removed"] == [
+    assert [entry for entry in entries if entry["action"] == "ticket.texts_removed"] == [
         entry("administrator:3", "ticket.texts_removed", {}, after)
     ]
-    assert [one.public.event for one in await events_of(database, ticket_id)] == ["ticket.created"]
+    assert [event.public.event for event in await events_of(database, ticket_id)] == ["ticket.created"]
 
 
 async def test_a_timeline_does_not_repeat_what_was_removed(
@@ -122,7 +124,7 @@ async def test_a_timeline_does_not_repeat_what_was_removed(
 
     async def changes() -> list[tuple[str, str]]:
         entries = (await views("ListTicketTimeline", ticket_id=ticket_id)).entries
-        return [(change.field, change.before) for one in entries for change in one.changes]
+        return [(change.field, change.before) for entry in entries for change in entry.changes]
 
     assert sorted(await changes()) == [("priority", "Low"), ("title", NAME)]
     event = forgotten(f"{ticket_id}.description")
@@ -136,9 +138,9 @@ async def test_the_audit_log_that_people_see_does_not_repeat_what_was_removed(
 ) -> None:
     ticket_id = (await open_ticket(client, staff, title=f"Tap of {NAME}", unit_id=100))["entity_id"]
     other = (await open_ticket(client, staff, title=f"Lamp of {NAME}", unit_id=101))["entity_id"]
-    for one in (ticket_id, other):
+    for open_id in (ticket_id, other):
         await run_command(
-            client, "UpdateTicket", administrator, ticket_id=one, description=f"{NAME} has a key", priority="High"
+            client, "UpdateTicket", administrator, ticket_id=open_id, description=f"{NAME} has a key", priority="High"
         )
 
     async def seen(who: Any, **filters: Any) -> dict[int, str]:
@@ -146,12 +148,12 @@ async def test_the_audit_log_that_people_see_does_not_repeat_what_was_removed(
         async with service.channel() as channel:
             request = audit_pb2.ListAuditRequest(limit=200, **filters)
             answer = await service.call(channel, request, who)
-        found: dict[int, str] = {}
-        for one in answer.entries:
-            if one.subject == "ticket":
-                said = f"{one.action} {one.before.decode()} {one.after.decode()}\n"
-                found[one.subject_id] = found.get(one.subject_id, "") + said
-        return found
+        texts: dict[int, str] = {}
+        for logged in answer.entries:
+            if logged.subject == "ticket":
+                text = f"{logged.action} {logged.before.decode()} {logged.after.decode()}\n"
+                texts[logged.subject_id] = texts.get(logged.subject_id, "") + text
+        return texts
 
     operator = Identity(OPERATOR, "operator", 7)
     of_one = {"subject": "ticket", "subject_id": ticket_id}

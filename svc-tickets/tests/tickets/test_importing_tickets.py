@@ -41,7 +41,7 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def sent(*rows: Any) -> list[common.ImportRow]:
-    return [common.ImportRow(line=n, json=json.dumps(one).encode()) for n, one in enumerate(rows, 2)]
+    return [common.ImportRow(line=n, json=json.dumps(fields).encode()) for n, fields in enumerate(rows, 2)]
 
 
 async def imported(client: Any, who: Any, rows: list[Any], **options: Any) -> list[Any]:
@@ -55,16 +55,16 @@ async def served(client: Any, external_id: str) -> dict[str, Any]:
     after = 0
     while True:
         page = (await client("ListTickets", pb.ListTicketsRequest(limit=200, after_id=after))).page
-        for ticket in json.loads(page.data):
+        tickets: list[dict[str, Any]] = json.loads(page.data)
+        for ticket in tickets:
             if ticket["external_id"] == external_id:
-                found: dict[str, Any] = ticket
-                return found
+                return ticket
         assert page.HasField("next_after_id"), f"{external_id} is not served"
         after = page.next_after_id
 
 
 async def test_a_row_becomes_a_ticket_and_the_second_time_nothing(client: Any, operator: Any) -> None:
-    one = row(
+    first = row(
         unit="U1",
         status="Completed",
         created_at="2015-01-05",
@@ -72,40 +72,40 @@ async def test_a_row_becomes_a_ticket_and_the_second_time_nothing(client: Any, o
         permission_to_enter="yes",
         description="",
     )
-    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
-    ticket = await served(client, one["external_id"])
+    assert [r.outcome for r in await imported(client, operator, [first])] == [CREATED]
+    ticket = await served(client, first["external_id"])
     assert ticket["source"] == "import" and ticket["status"] == "Completed" and ticket["ticket_number"] > 0
     assert ticket["created_at"] == "2015-01-05T00:00:00.000000Z"
     assert ticket["completed_at"] == "2015-03-18T17:45:31.000000Z"
     assert ticket["updated_at"] > "2026", "who follows updated_since must hear of what is imported today"
     assert ticket["unit"]["id"] == 100 and ticket["unit_number"] == "1A" and ticket["permission_to_enter"] is True
-    assert [r.outcome for r in await imported(client, operator, [one])] == [UNCHANGED]
-    assert await served(client, one["external_id"]) == ticket
+    assert [r.outcome for r in await imported(client, operator, [first])] == [UNCHANGED]
+    assert await served(client, first["external_id"]) == ticket
 
 
 async def test_a_changed_row_changes_what_it_gives_and_leaves_the_rest(client: Any, operator: Any) -> None:
-    one = row(room="Kitchen", subcategory="Cab", status="Cancelled", cancellation_reason_code="wrong_property")
-    await imported(client, operator, [one])
-    before = await served(client, one["external_id"])
-    change = {name: one[name] for name in ("external_id", "property", "category")}
+    first = row(room="Kitchen", subcategory="Cab", status="Cancelled", cancellation_reason_code="wrong_property")
+    await imported(client, operator, [first])
+    before = await served(client, first["external_id"])
+    change = {name: first[name] for name in ("external_id", "property", "category")}
     change |= {"title": "Lift moves", "subcategory": "", "status": "In Progress"}
     assert [r.outcome for r in await imported(client, operator, [change])] == [CHANGED]
-    after = await served(client, one["external_id"])
+    after = await served(client, first["external_id"])
     assert after["title"] == "Lift moves" and after["room"] == "Kitchen" and after["subcategory"] is None
     assert after["cancelled_at"] is None and after["cancellation_reason_code"] is None
     assert after["updated_at"] > before["updated_at"] and after["ticket_number"] == before["ticket_number"]
 
 
 async def test_a_row_names_its_assignee_and_vendor_and_a_later_one_takes_them_away(client: Any, operator: Any) -> None:
-    one = row(assignee="S30", assigned_vendor="V40")
-    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
-    ticket = await served(client, one["external_id"])
+    first = row(assignee="S30", assigned_vendor="V40")
+    assert [r.outcome for r in await imported(client, operator, [first])] == [CREATED]
+    ticket = await served(client, first["external_id"])
     assert ticket["assignee"] == {"id": 30, "name": "Ada Byrne"}
     assert ticket["assigned_vendor"] == {"id": 40, "name": "Otis", "external_id": "V40"}
-    assert [r.outcome for r in await imported(client, operator, [one])] == [UNCHANGED]
-    without = {name: value for name, value in one.items() if name != "assigned_vendor"} | {"assignee": ""}
+    assert [r.outcome for r in await imported(client, operator, [first])] == [UNCHANGED]
+    without = {name: value for name, value in first.items() if name != "assigned_vendor"} | {"assignee": ""}
     assert [r.outcome for r in await imported(client, operator, [without])] == [CHANGED]
-    ticket = await served(client, one["external_id"])
+    ticket = await served(client, first["external_id"])
     assert ticket["assignee"] is None and ticket["assigned_vendor"]["id"] == 40
 
 
@@ -124,8 +124,8 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
         vendors = vendors_pb2.ImportVendorsRequest(rows=sent({"external_id": "V1", "name": "Cascade Elevator"}))
         await owners["svc-catalog"].call(channel, vendors, who)
 
-    one = row(property="P1", assignee="S1", assigned_vendor="V1")
-    results = await imported(client, who, [one, row(property="P1", assignee="S2"), row(property="P2")])
+    first = row(property="P1", assignee="S1", assigned_vendor="V1")
+    results = await imported(client, who, [first, row(property="P1", assignee="S2"), row(property="P2")])
     assert [r.outcome for r in results] == [CREATED, REJECTED, REJECTED], [r.reason for r in results]
     assert [r.field for r in results] == ["", "assignee", "property"]
     page = (
@@ -173,8 +173,8 @@ async def test_a_bad_row_is_rejected_by_field_and_the_others_kept(
 
 
 async def test_the_second_row_with_an_external_id_is_rejected(client: Any, operator: Any) -> None:
-    one = row()
-    results = await imported(client, operator, [one, one])
+    first = row()
+    results = await imported(client, operator, [first, first])
     assert [r.outcome for r in results] == [CREATED, REJECTED] and results[1].field == "external_id"
 
 
@@ -192,22 +192,22 @@ async def test_a_ticket_takes_neither_unit_nor_asset_along_to_another_property(
     of_unit, of_asset = row(unit="U1"), row(asset="A210")
     await imported(client, operator, [of_unit, of_asset])
     moved = [
-        {name: value for name, value in one.items() if name not in ("unit", "asset")} | {"property": "P12"}
-        for one in (of_unit, of_asset)
+        {name: value for name, value in fields.items() if name not in ("unit", "asset")} | {"property": "P12"}
+        for fields in (of_unit, of_asset)
     ]
     results = await imported(client, operator, moved)
     assert [(r.outcome, r.field) for r in results] == [(REJECTED, "unit"), (REJECTED, "asset")]
     assert (await served(client, of_unit["external_id"]))["property"]["external_id"] == "P10"
-    left = [moved[0] | {"unit": ""}, moved[1] | {"asset": ""}]
-    assert [r.outcome for r in await imported(client, operator, left)] == [CHANGED, CHANGED]
+    cleared = [moved[0] | {"unit": ""}, moved[1] | {"asset": ""}]
+    assert [r.outcome for r in await imported(client, operator, cleared)] == [CHANGED, CHANGED]
     ticket = await served(client, of_unit["external_id"])
     assert (ticket["property"]["external_id"], ticket["unit"]) == ("P12", None)
 
 
 async def test_a_dry_run_reports_and_writes_nothing(client: Any, operator: Any, database: Database) -> None:
-    one = row()
-    assert [r.outcome for r in await imported(client, operator, [one], dry_run=True)] == [CREATED]
-    there = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.external_id == one["external_id"]))
+    first = row()
+    assert [r.outcome for r in await imported(client, operator, [first], dry_run=True)] == [CREATED]
+    there = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.external_id == first["external_id"]))
     assert await database.value(there) == 0
 
 
@@ -224,7 +224,7 @@ async def test_public_events_fire_only_where_asked_for(client: Any, operator: An
         for r in await database.rows(Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id)))
     ]
     of_tickets = [m.public for m in messages if m.public.event.startswith("ticket.")]
-    fired = [(one.event, json.loads(one.data), one.change) for one in of_tickets]
+    fired = [(event.event, json.loads(event.data), event.change) for event in of_tickets]
     assert not [data for _, data, _ in fired if data["external_id"] == quiet["external_id"]]
     mine = [(event, data, change) for event, data, change in fired if data["external_id"] == loud["external_id"]]
     assert [event for event, _, _ in mine] == ["ticket.created", *["ticket.status_changed"] * 3]
@@ -256,19 +256,19 @@ async def test_a_closed_ticket_without_a_close_date_has_none(
     client: Any, operator: Any, database: Database, status: str
 ) -> None:
     """The moment of the import is not when it was closed."""
-    column, other = CLOSED[status], next(one for name, one in CLOSED.items() if name != status)
-    one = row(status=status, created_at="2015-01-05", source="resident_portal")
-    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
-    ticket = await served(client, one["external_id"])
+    column, other = CLOSED[status], next(closed_column for name, closed_column in CLOSED.items() if name != status)
+    first = row(status=status, created_at="2015-01-05", source="resident_portal")
+    assert [r.outcome for r in await imported(client, operator, [first])] == [CREATED]
+    ticket = await served(client, first["external_id"])
     assert (ticket["status"], ticket["completed_at"], ticket["cancelled_at"]) == (status, None, None)
-    assert [r.outcome for r in await imported(client, operator, [one | {column: ""}])] == [UNCHANGED]
+    assert [r.outcome for r in await imported(client, operator, [first | {column: ""}])] == [UNCHANGED]
     # A later file knows it, then one without the column, then one that clears it.
-    known = one | {column: "2015-03-18"}
-    for sent_row, expected in ((known, "2015-03-18T00:00:00.000000Z"), (one, "2015-03-18T00:00:00.000000Z")):
+    dated = first | {column: "2015-03-18"}
+    for sent_row, expected in ((dated, "2015-03-18T00:00:00.000000Z"), (first, "2015-03-18T00:00:00.000000Z")):
         await imported(client, operator, [sent_row])
-        assert (await served(client, one["external_id"]))[column] == expected
-    assert [r.outcome for r in await imported(client, operator, [one | {column: ""}])] == [CHANGED]
-    ticket = await served(client, one["external_id"])
+        assert (await served(client, first["external_id"]))[column] == expected
+    assert [r.outcome for r in await imported(client, operator, [first | {column: ""}])] == [CHANGED]
+    ticket = await served(client, first["external_id"])
     assert (ticket[column], ticket[other]) == (None, None)
     # An open ticket that a file closes without a date has none either; with events, the event says so too.
     opened_one = row(status="Open")
@@ -285,11 +285,11 @@ async def test_a_ticket_closed_at_an_unknown_time_goes_on_like_any_other(
     client: Any, operator: Any, database: Database, status: str
 ) -> None:
     async def closed() -> int:
-        one = row(status=status, created_at="2015-01-05", source="resident_portal")
+        first = row(status=status, created_at="2015-01-05", source="resident_portal")
         if status == "Cancelled":
-            one["cancellation_reason_code"] = SENT["Cancelled"]["cancellation_reason_code"]
-        await imported(client, operator, [one])
-        ticket_id: int = (await served(client, one["external_id"]))["entity_id"]
+            first["cancellation_reason_code"] = SENT["Cancelled"]["cancellation_reason_code"]
+        await imported(client, operator, [first])
+        ticket_id: int = (await served(client, first["external_id"]))["entity_id"]
         return ticket_id
 
     # Whoever asks for the status that it has already closes it now (spec 3.1): the API sets the instant.
@@ -308,12 +308,15 @@ async def test_a_ticket_closed_at_an_unknown_time_goes_on_like_any_other(
         assert (moved["cancelled_at"] is None) == (after != "Cancelled")
         back = json.loads((await change(client, ticket_id, SENT[status])).body)
         assert back[column] == back["updated_at"]
-        changes = [json.loads(one.public.change) for one in await events_of(database, ticket_id)]
-        assert [(one["from"], one["to"]) for one in changes] == [(status, after), (after, status)]
+        changes = [json.loads(event.public.change) for event in await events_of(database, ticket_id)]
+        assert [(event_change["from"], event_change["to"]) for event_change in changes] == [
+            (status, after),
+            (after, status),
+        ]
     # No sweep takes it for open, and a page by its status has it.
     due = Statement(select(t.ticket.c.stale_due_at, t.ticket.c.quiet_since).where(t.ticket.c.id == await closed()))
-    found = await database.row(due)
-    assert found is not None and found["stale_due_at"] is None and found["quiet_since"] is not None
+    due_row = await database.row(due)
+    assert due_row is not None and due_row["stale_due_at"] is None and due_row["quiet_since"] is not None
     number = pb.TicketStatus.Value(f"TICKET_STATUS_{status.upper()}")
     page = (await client("ListTickets", pb.ListTicketsRequest(limit=200, status=number))).page
-    assert None in {one[column] for one in json.loads(page.data)}
+    assert None in {ticket[column] for ticket in json.loads(page.data)}

@@ -57,16 +57,16 @@ async def listed(client: Any, database: Database, places: None, service: Any) ->
 
 
 async def walk(client: Any, limit: int, who: Any = None, **filters: Any) -> list[dict[str, Any]]:
-    found, after, pages = [], 0, 0
+    rows_read, after, pages = [], 0, 0
     while True:
         request = pb.ListTicketsRequest(after_id=after, limit=limit, **filters)
         page = (await client("ListTickets", request, who)).page
         rows = json.loads(page.data)
         assert len(rows) <= limit
-        found += rows
+        rows_read += rows
         pages += 1
         if not page.HasField("next_after_id"):
-            return found
+            return rows_read
         assert len(rows) == limit and page.next_after_id == rows[-1]["entity_id"]
         after = page.next_after_id
         assert pages < 100
@@ -94,8 +94,8 @@ async def test_each_filter_narrows_and_all_combine(client: Any) -> None:
     assert [row["title"] for row in await walk(client, 7, updated_since=since)] == [
         f"Ticket {n}" for n in range(30, 40)
     ]
-    one = (await walk(client, 50))[3]
-    assert await walk(client, 5, property_id=10, ticket_number=one["ticket_number"]) == [one]
+    ticket = (await walk(client, 50))[3]
+    assert await walk(client, 5, property_id=10, ticket_number=ticket["ticket_number"]) == [ticket]
     assert len(await walk(client, 7, property_id=10, unit_id=100, status=5, updated_since=since)) == 1
 
 
@@ -152,10 +152,10 @@ async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows
     database: Database, crowd: None, names: list[str], index: str
 ) -> None:
     filters = {"property_id": 9 * 10**9 + 4000, "unit_id": 9 * 10**9 + 4000, "status": "Open"}
-    found = await page_plan(database, TICKETS_PAGE, 90, 50, **{name: filters[name] for name in names})
-    (scan,) = (node for node in found if node.get("Relation Name") == "ticket")
+    plan = await page_plan(database, TICKETS_PAGE, 90, 50, **{name: filters[name] for name in names})
+    (scan,) = (node for node in plan if node.get("Relation Name") == "ticket")
     assert scan.get("Index Name") == index
-    assert max(map(rows_looked_at, found)) <= 51
+    assert max(map(rows_looked_at, plan)) <= 51
 
 
 @pytest.mark.parametrize("many", [1, 16, 32])
@@ -165,7 +165,7 @@ async def test_tickets_that_are_fetched_together_are_met_by_their_keys(
     ids = [9 * 10**9 + 4000 + number for number in range(many)]  # from the 21st on of another company
     keys = {"company_ids": [90] * many, "ids": ids}
     for statement in (TICKET_DOCUMENTS._fetched, TICKET_DOCUMENTS._rendered):
-        found = await statement_plan(database, statement, **keys)
-        assert found.returned == min(many, 20)
-        assert not {"ticket", "property", "unit", "staff", "vendor"}.intersection(found.whole_tables)
-        assert max(map(rows_looked_at, found)) <= many
+        plan = await statement_plan(database, statement, **keys)
+        assert plan.returned == min(many, 20)
+        assert not {"ticket", "property", "unit", "staff", "vendor"}.intersection(plan.whole_tables)
+        assert max(map(rows_looked_at, plan)) <= many

@@ -56,7 +56,7 @@ async def test_its_number_follows_the_last_one_of_the_property(client: Any, staf
 
 async def test_fifty_at_once_get_a_number_each(client: Any, staff: Any, operator: Any) -> None:
     opened = await asyncio.gather(*(open_ticket(client, who) for who in (staff, operator) * 25))
-    assert len({one["ticket_number"] for one in opened}) == len({one["entity_id"] for one in opened}) == 50
+    assert len({ticket["ticket_number"] for ticket in opened}) == len({ticket["entity_id"] for ticket in opened}) == 50
 
 
 async def test_the_event_is_what_the_get_serves_to_the_byte(client: Any, staff: Any, database: Database) -> None:
@@ -105,8 +105,8 @@ async def test_the_same_request_has_one_effect_and_another_with_its_key_is_refus
     key = secrets.token_hex(8)
     first, again = [await open_ticket(client, staff, title=key, idempotency_key=key) for _ in range(2)]
     assert first == again
-    found = await database.value(Statement(text(f"SELECT count(*) FROM ticket WHERE title = '{key}'")))
-    assert found == 1 and len(await events_of(database, first["entity_id"])) == 1
+    count = await database.value(Statement(text(f"SELECT count(*) FROM ticket WHERE title = '{key}'")))
+    assert count == 1 and len(await events_of(database, first["entity_id"])) == 1
     refused = await refusal_of(open_ticket(client, staff, title="Another", idempotency_key=key))
     assert (refused.status, refused.code) == (409, "idempotency_mismatch")
 

@@ -32,7 +32,7 @@ async def add(client: Any, ticket_id: int, photo_url: object, key: str | None = 
 
 async def photos_of(client: Any, who: Any, ticket_id: int) -> list[tuple[str, str, str, bool]]:
     answer = await client("GetTicketDetails", views.GetTicketDetailsRequest(ticket_id=ticket_id), who)
-    return [(one.photo_url, one.author, one.actor, one.is_shown) for one in answer.photos]
+    return [(photo.photo_url, photo.author, photo.actor, photo.is_shown) for photo in answer.photos]
 
 
 async def test_a_photo_over_the_api_is_the_tickets_and_once(client: Any, staff: Any, database: Database) -> None:
@@ -57,7 +57,7 @@ async def test_a_photo_over_the_api_is_the_tickets_and_once(client: Any, staff: 
         (FIRST, "", "caller:1", False),
         (SECOND, "", "caller:1", True),
     ]
-    assert [one.public.event for one in await events_of(database, ticket_id)] == ["ticket.created"]
+    assert [event.public.event for event in await events_of(database, ticket_id)] == ["ticket.created"]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ async def test_another_companys_ticket_is_unknown_and_a_key_needs_an_administrat
     unknown = await refusal_of(add(client, 10**15, FIRST, None, stranger))
     theirs = await refusal_of(add(client, ticket_id, FIRST, None, stranger))
     assert (theirs.status, theirs.code, theirs.message) == (404, "not_found", unknown.message)
-    for one in (ticket_id, 10**15):
-        refused = await refusal_of(add(client, one, FIRST, None, nobody))
+    for other_id in (ticket_id, 10**15):
+        refused = await refusal_of(add(client, other_id, FIRST, None, nobody))
         assert (refused.status, refused.code) == (422, "created_by_missing")
     assert await served(client, ticket_id) == before
 
@@ -130,9 +130,9 @@ async def test_photos_at_once_are_all_there(client: Any, staff: Any) -> None:
     ticket_id = await opened(client)
     urls = [f"https://photos.test/{n}.jpg" for n in range(5)]
     await asyncio.gather(*(add(client, ticket_id, url) for url in urls))
-    found = await photos_of(client, staff, ticket_id)
-    assert sorted(one[0] for one in found) == urls and [one[3] for one in found] == [False] * 4 + [True]
-    assert json.loads(await served(client, ticket_id))["photo_url"] == found[-1][0]
+    photos = await photos_of(client, staff, ticket_id)
+    assert sorted(photo[0] for photo in photos) == urls and [photo[3] for photo in photos] == [False] * 4 + [True]
+    assert json.loads(await served(client, ticket_id))["photo_url"] == photos[-1][0]
 
 
 # People remove one.
@@ -153,7 +153,7 @@ async def test_a_removed_photo_makes_way_for_the_one_before(client: Any, staff: 
     )
     timeline = await client("ListTicketTimeline", views.ListTicketTimelineRequest(ticket_id=ticket_id), staff)
     (last, *_) = timeline.entries
-    assert [(one.field, one.before, one.after) for one in last.changes] == [("photo", SECOND, "")]
+    assert [(change.field, change.before, change.after) for change in last.changes] == [("photo", SECOND, "")]
     refused = await refusal_of(run_command(client, "RemoveTicketPhoto", staff, ticket_id=ticket_id, photo_url=SECOND))
     assert (refused.status, refused.code, refused.field) == (404, "not_found", "photo_url")
     await run_command(client, "RemoveTicketPhoto", staff, ticket_id=ticket_id, photo_url=FIRST)
@@ -164,9 +164,9 @@ async def test_a_removed_photo_makes_way_for_the_one_before(client: Any, staff: 
 async def test_a_photo_that_the_record_does_not_show_goes_without_changing_it(client: Any, staff: Any) -> None:
     ticket_id = await opened(client)
     await add(client, ticket_id, FIRST)
-    shown = (await add(client, ticket_id, SECOND)).body
-    assert await run_command(client, "RemoveTicketPhoto", staff, ticket_id=ticket_id, photo_url=FIRST) == shown
-    assert [one[0] for one in await photos_of(client, staff, ticket_id)] == [SECOND]
+    document = (await add(client, ticket_id, SECOND)).body
+    assert await run_command(client, "RemoveTicketPhoto", staff, ticket_id=ticket_id, photo_url=FIRST) == document
+    assert [photo[0] for photo in await photos_of(client, staff, ticket_id)] == [SECOND]
 
 
 async def test_a_completed_tickets_photo_can_be_removed_once(client: Any, staff: Any) -> None:

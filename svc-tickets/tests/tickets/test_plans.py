@@ -41,9 +41,9 @@ async def crowd(database: Database) -> Database:
 @pytest.mark.usefixtures("crowd")
 async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) -> None:
     last = f"SELECT max(id) FROM unit WHERE company_id = {IN_ORDER}"
-    asked = {"requested_company_id": [IN_ORDER], "requested_unit_id": [await database.value(Statement(text(last)))]}
+    arguments = {"requested_company_id": [IN_ORDER], "requested_unit_id": [await database.value(Statement(text(last)))]}
     async with explained(database, numbering.PLACES_AND_NUMBERS.statement) as explain:
-        plan = await explain(**asked, requested_asset_id=[0], wait="3s")
+        plan = await explain(**arguments, requested_asset_id=[0], wait="3s")
     assert plan.rows_met <= 10 and {"unit_pkey", "property_pkey"} <= set(plan.indexes), (plan.rows_met, plan.indexes)
 
 

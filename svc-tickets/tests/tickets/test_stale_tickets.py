@@ -94,8 +94,8 @@ async def test_only_open_tickets_of_residents_fire(service: RunningService, clie
 async def counts(client: Any, company: Company, hours: int | None = None) -> tuple[int, int]:
     """Tickets that are stale under a threshold, and those that it makes stale."""
     who = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=5)
-    found = await client("CountStaleTickets", pb.CountStaleTicketsRequest(stale_after_hours=hours), who)
-    return found.stale, found.newly_stale
+    counts = await client("CountStaleTickets", pb.CountStaleTicketsRequest(stale_after_hours=hours), who)
+    return counts.stale, counts.newly_stale
 
 
 async def test_the_tickets_that_a_threshold_makes_stale_are_counted_before_and_announced_after(
@@ -196,22 +196,22 @@ async def imported_silently(client: Any, database: Database, company: Company) -
 async def test_old_tickets_of_a_file_keep_their_phase_and_fire_one_by_one(client: Any, database: Database) -> None:
     company = await new_company(database)
     began = instants.now()
-    found = await imported_silently(client, database, company)
-    assert [instants.printed(since) for since, _ in found] == [
+    tickets = await imported_silently(client, database, company)
+    assert [instants.printed(since) for since, _ in tickets] == [
         f"{phase[:19]}{phase[19:-1] or '.000000'}Z" for phase in PHASES
     ]
-    for since, due in found:
+    for since, due in tickets:
         assert (due - since) % THRESHOLD == datetime.timedelta() and began < due <= instants.now() + THRESHOLD
     replica = _replica(database)
     await replica.sweep(instants.now())
     assert await stale(database, company) == []
-    for fired_before, due in enumerate(sorted(due for _, due in found)):
+    for fired_before, due in enumerate(sorted(due for _, due in tickets)):
         await replica.sweep(due - datetime.timedelta(microseconds=1))
         assert len(await stale(database, company)) == fired_before
         await replica.sweep(due)
         assert len(await stale(database, company)) == fired_before + 1
     # From then on each threshold, in the same phase.
-    assert [row[4] for row in await state_of(database, company)] == [due + THRESHOLD for _, due in found]
+    assert [row[4] for row in await state_of(database, company)] == [due + THRESHOLD for _, due in tickets]
 
 
 @pytest.mark.parametrize("hours", [1, 24, 71, 96, 1000])
@@ -220,9 +220,9 @@ async def test_a_new_threshold_starts_no_storm_of_what_was_announced(
 ) -> None:
     """It counts from when the ticket became quiet, as always, but announces no multiple that is over."""
     company = await new_company(database)
-    found, began = await imported_silently(client, database, company), instants.now()
+    tickets, began = await imported_silently(client, database, company), instants.now()
     await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=hours), company.operator)
-    for (since, _), row in zip(found, await state_of(database, company), strict=True):
+    for (since, _), row in zip(tickets, await state_of(database, company), strict=True):
         assert (row[4] - since) % (hours * HOUR) == datetime.timedelta()
         assert began < row[4] <= instants.now() + hours * HOUR
     before = [row[4] for row in await state_of(database, company)]
@@ -310,7 +310,7 @@ async def test_the_policy_of_the_day_decides_under_the_lock(
 async def test_inactive_and_unknown_companies_have_no_sweeps(
     service: RunningService, client: Any, database: Database
 ) -> None:
-    inactive, unknown = await new_company(database), await new_company(database, known=False)
+    inactive, unknown = await new_company(database), await new_company(database, arrived=False)
     for company in (inactive, unknown):
         await import_filed(client, database, company, OPENED, FILED)
     await tell(database, inactive.id, 2, "UTC", active=False)
@@ -335,7 +335,7 @@ async def test_several_replicas_at_once_fire_each_once(client: Any, database: Da
     done = await asyncio.gather(*(replica.sweep(OPENED + THRESHOLD) for replica in replicas))
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == 360
-    assert sum(one["ticket.stale"] for one in done) >= 360
+    assert sum(counts["ticket.stale"] for counts in done) >= 360
 
 
 @pytest.mark.parametrize("who", ["staff", "caller", "file"])

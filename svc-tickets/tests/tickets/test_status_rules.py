@@ -29,24 +29,26 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize(("fields", "answer"), TABLE)
 def test_fields_are_accepted_as_the_contract_says(fields: tuple[str, Any, Any, Any], answer: int) -> None:
     if answer == 200:
-        wanted = status_rules.target_status(*fields)
-        assert (wanted.status, wanted.cancellation_reason_code) == (fields[0], fields[2])
-        assert wanted.comment == (fields[1] or fields[3])
+        target = status_rules.target_status(*fields)
+        assert (target.status, target.cancellation_reason_code) == (fields[0], fields[2])
+        assert target.comment == (fields[1] or fields[3])
         return
     with pytest.raises(Refusal) as refused:
         status_rules.target_status(*fields)
-    found = refused.value
-    assert (found.status, found.code) == (answer, "invalid_request")
-    assert found.field in ("note", "cancellation_reason_code", "cancellation_notes") and found.field in found.message
-    assert found.message.endswith(".") and ". " not in found.message
+    refusal = refused.value
+    assert (refusal.status, refusal.code) == (answer, "invalid_request")
+    assert (
+        refusal.field in ("note", "cancellation_reason_code", "cancellation_notes") and refusal.field in refusal.message
+    )
+    assert refusal.message.endswith(".") and ". " not in refusal.message
     # Following the message repairs the field that it names.
     sent = dict(zip(("note", "cancellation_reason_code", "cancellation_notes"), fields[1:], strict=True))
-    if "leave it out" in found.message:
-        assert sent[found.field] is not None
-    elif "is required" in found.message:
-        assert sent[found.field] is None
+    if "leave it out" in refusal.message:
+        assert sent[refusal.field] is not None
+    elif "is required" in refusal.message:
+        assert sent[refusal.field] is None
     else:
-        assert words(str(sent[found.field])) < status_rules.NOTE_WORDS_MIN
+        assert words(str(sent[refusal.field])) < status_rules.NOTE_WORDS_MIN
 
 
 def test_an_empty_text_was_sent_too() -> None:
@@ -60,11 +62,11 @@ def test_an_empty_text_was_sent_too() -> None:
 @pytest.mark.parametrize("after", ticket_fields.STATUSES)
 @pytest.mark.parametrize("before", ticket_fields.STATUSES)
 def test_only_completion_asks_for_a_photo(before: str, after: str, has_photo: bool, photo_required: bool) -> None:
-    wanted = status_rules.TargetStatus(after, "wrong_property" if after == "Cancelled" else None, None)
+    target = status_rules.TargetStatus(after, "wrong_property" if after == "Cancelled" else None, None)
 
     def change() -> status_rules.Changed:
         return status_rules.change_status(
-            state(before), None, NOW, wanted, NOW, photo_required=photo_required, has_photo=has_photo
+            state(before), None, NOW, target, NOW, photo_required=photo_required, has_photo=has_photo
         )
 
     if after == "Completed" and photo_required and not has_photo:
@@ -138,9 +140,9 @@ def test_spaced_words_count_as_many_whatever_surrounds_them(parts: list[tuple[st
 
 
 @given(TEXT, TEXT)
-def test_texts_side_by_side_have_the_words_of_both(one: str, other: str) -> None:
-    assert words(f"{one} {other}") == words(one) + words(other)
-    assert words(one + other) >= max(words(one), words(other)) - 1
+def test_texts_side_by_side_have_the_words_of_both(first: str, other: str) -> None:
+    assert words(f"{first} {other}") == words(first) + words(other)
+    assert words(first + other) >= max(words(first), words(other)) - 1
 
 
 @given(TEXT)
@@ -171,17 +173,17 @@ def test_no_sequence_of_changes_breaks_what_always_holds(
     first: str, updated_at: datetime.datetime, sequence: list[tuple[status_rules.TargetStatus, datetime.datetime]]
 ) -> None:
     now, notes = state(first, updated_at), None
-    for wanted, clock in sequence:
+    for target, clock in sequence:
         changed = status_rules.change_status(
-            now, notes, updated_at, wanted, clock, photo_required=False, has_photo=False
+            now, notes, updated_at, target, clock, photo_required=False, has_photo=False
         )
         after = changed.state
-        assert after.status == wanted.status
+        assert after.status == target.status
         assert (after.completed_at is not None) == (after.status == "Completed")
         assert (after.cancelled_at is not None) == (after.status == "Cancelled")
-        assert after.cancellation_reason_code == wanted.cancellation_reason_code
+        assert after.cancellation_reason_code == target.cancellation_reason_code
         is_silent = after.status == now.status != "Completed" and (
-            (now.cancellation_reason_code, notes) == (wanted.cancellation_reason_code, wanted.comment)
+            (now.cancellation_reason_code, notes) == (target.cancellation_reason_code, target.comment)
         )
         assert (changed.at is None) == is_silent
         if changed.at is None:
@@ -191,13 +193,13 @@ def test_no_sequence_of_changes_breaks_what_always_holds(
             assert changed.at == max(clock, updated_at + TICK)
             assert (after.completed_at or after.cancelled_at) in (None, changed.at), "that of the last closing"
             updated_at = changed.at
-            notes = wanted.comment if after.status == "Cancelled" else None
+            notes = target.comment if after.status == "Cancelled" else None
         now = after
 
 
 def test_a_cancellation_at_an_unknown_time_gets_the_time_of_the_next() -> None:
     """The file that brought the ticket did not know when it was cancelled."""
     imported = TicketState("Cancelled", None, None, "wrong_property")
-    wanted = status_rules.TargetStatus("Cancelled", "wrong_property", None)
-    changed = status_rules.change_status(imported, None, NOW, wanted, NOW, photo_required=False, has_photo=False)
+    target = status_rules.TargetStatus("Cancelled", "wrong_property", None)
+    changed = status_rules.change_status(imported, None, NOW, target, NOW, photo_required=False, has_photo=False)
     assert changed.at == changed.state.cancelled_at == NOW + TICK

@@ -34,10 +34,10 @@ async def test_one_that_is_confirmed_is_in_every_companys_log_with_its_operator(
     async with service.channel() as channel:
 
         async def entries() -> list[list[Any]]:
-            asked = ListAuditRequest(subject="company", limit=10)
-            answers = await asyncio.gather(*(service.call(channel, asked, one.operator) for one in companies))
+            request = ListAuditRequest(subject="company", limit=10)
+            answers = await asyncio.gather(*(service.call(channel, request, company.operator) for company in companies))
             return [
-                [(one.actor, one.action, one.subject_id, json.loads(one.after)) for one in answer.entries]
+                [(entry.actor, entry.action, entry.subject_id, json.loads(entry.after)) for entry in answer.entries]
                 for answer in answers
             ]
 
@@ -47,4 +47,4 @@ async def test_one_that_is_confirmed_is_in_every_companys_log_with_its_operator(
         request.yes_for_all_companies, request.requested_by = True, "ada"
         await service.call(channel, request, operator)
         after = {"sweep": sweep, "now": now.strftime("%Y-%m-%dT%H:%M:%S.000000Z"), "requested_by": "ada"}
-        assert await entries() == [[("operator", "sweep.started_ahead", one.id, after)] for one in companies]
+        assert await entries() == [[("operator", "sweep.started_ahead", company.id, after)] for company in companies]

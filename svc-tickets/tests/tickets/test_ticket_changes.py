@@ -45,12 +45,12 @@ class Reader:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while ids:
                 for document in (await self.page()).documents:
-                    found = json.loads(document)
-                    ids = ids - {found["entity_id"]}
-                    request = pb.GetTicketRequest(ticket_id=found["entity_id"])
+                    ticket = json.loads(document)
+                    ids = ids - {ticket["entity_id"]}
+                    request = pb.GetTicketRequest(ticket_id=ticket["entity_id"])
                     served = (await self.client("GetTicket", request, self.company.caller)).document.json
                     head = b'{"schema_version":1,"entity_type":"ticket","entity_id":%d,"gone":false,"record":'
-                    assert document == head % found["entity_id"] + served + b"}"
+                    assert document == head % ticket["entity_id"] + served + b"}"
                 await asyncio.sleep(0.05)
 
 
@@ -97,24 +97,28 @@ async def test_whatever_writes_a_ticket_it_comes(client: Any, database: Database
 
 async def test_a_new_name_of_anything_that_a_ticket_shows_brings_it(client: Any, database: Database) -> None:
     company = await new_company(database)
-    own: dict[str, Any] = {"id": company.id, "company_id": company.id}
+    key: dict[str, Any] = {"id": company.id, "company_id": company.id}
     await put(
         database,
-        staff=[events_pb2.StaffReference(version=1, name="Ada", **own)],
-        vendors=[events_pb2.VendorReference(version=1, name="Otis", **own)],
+        staff=[events_pb2.StaffReference(version=1, name="Ada", **key)],
+        vendors=[events_pb2.VendorReference(version=1, name="Otis", **key)],
     )
     assigned = (await open_ticket(client, company.staff, property_id=company.id, unit_id=company.id))["entity_id"]
     await run_command(client, "AssignTicket", company.staff, ticket_id=assigned, assignee_id=company.id)
-    given = (await open_ticket(client, company.staff, property_id=company.id))["entity_id"]
-    await run_command(client, "AssignTicket", company.staff, ticket_id=given, vendor_id=company.id)
+    ticket_id = (await open_ticket(client, company.staff, property_id=company.id))["entity_id"]
+    await run_command(client, "AssignTicket", company.staff, ticket_id=ticket_id, vendor_id=company.id)
     reader = Reader(client, company)
-    await reader.until({assigned, given})
+    await reader.until({assigned, ticket_id})
     renamed: tuple[tuple[str, Any, set[int]], ...] = (
-        ("properties", events_pb2.PropertyReference(version=2, name="New", external_id="N", **own), {assigned, given}),
-        ("units", events_pb2.UnitReference(version=2, name="New", property_id=company.id, **own), {assigned}),
-        ("staff", events_pb2.StaffReference(version=2, name="Grace", **own), {assigned}),
-        ("vendors", events_pb2.VendorReference(version=2, name="Kone", **own), {given}),
-        ("vendors", events_pb2.VendorReference(version=3, name="Kone", external_id="K", **own), {given}),
+        (
+            "properties",
+            events_pb2.PropertyReference(version=2, name="New", external_id="N", **key),
+            {assigned, ticket_id},
+        ),
+        ("units", events_pb2.UnitReference(version=2, name="New", property_id=company.id, **key), {assigned}),
+        ("staff", events_pb2.StaffReference(version=2, name="Grace", **key), {assigned}),
+        ("vendors", events_pb2.VendorReference(version=2, name="Kone", **key), {ticket_id}),
+        ("vendors", events_pb2.VendorReference(version=3, name="Kone", external_id="K", **key), {ticket_id}),
     )
     for kind, reference, shown_by in renamed:
         await put(database, **{kind: [reference]})
@@ -124,7 +128,7 @@ async def test_a_new_name_of_anything_that_a_ticket_shows_brings_it(client: Any,
     newest = "SELECT max(id) FROM changes_to_touch"
     async with database.connection() as connection:
         before = await connection.raw.fetchval(newest)
-        held = events_pb2.VendorReference(version=4, name="Kone", external_id="K", on_hold=True, **own)
+        held = events_pb2.VendorReference(version=4, name="Kone", external_id="K", on_hold=True, **key)
         await put(database, vendors=[held])
         assert await connection.raw.fetchval(newest) in (before, None)
 

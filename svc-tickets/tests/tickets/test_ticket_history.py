@@ -43,7 +43,7 @@ async def test_an_entry_has_instant_change_reason_and_actor(client: Any, operato
     assert (completed.api_key_id, completed.administrator_id, completed.request_id) == (1, 3, "req-test")
     assert (cancelled.api_key_id, cancelled.administrator_id) == (12, 34)
     assert (cancelled.to_status, cancelled.cancellation_reason_code) == ("Cancelled", "duplicate_ticket")
-    assert [one.version for one in (started, completed, cancelled)] == [2, 3, 4]
+    assert [entry.version for entry in (started, completed, cancelled)] == [2, 3, 4]
 
 
 async def test_a_long_one_comes_in_pages(client: Any, database: Database, operator: Any) -> None:
@@ -55,7 +55,7 @@ async def test_a_long_one_comes_in_pages(client: Any, database: Database, operat
     await database.execute(Statement(text(rows)))
     answer = await client("ListTicketHistory", pb.ListTicketHistoryRequest(ticket_id=ticket_id), operator)
     assert (len(answer.changes), answer.next_after_version) == (200, 201)
-    assert [one.version for one in await history_of(client, operator, ticket_id)] == list(range(2, 403))
+    assert [entry.version for entry in await history_of(client, operator, ticket_id)] == list(range(2, 403))
 
 
 async def test_it_is_of_the_companys_own_tickets(client: Any, operator: Any, stranger: Any) -> None:
@@ -79,8 +79,8 @@ async def imported(client: Any, operator: Any, row: dict[str, Any]) -> int:
 
 
 async def id_of(database: Database, external_id: str) -> int:
-    found: int = await database.value(Statement(select(t.ticket.c.id).where(t.ticket.c.external_id == external_id)))
-    return found
+    ticket_id: int = await database.value(Statement(select(t.ticket.c.id).where(t.ticket.c.external_id == external_id)))
+    return ticket_id
 
 
 async def test_what_a_file_changes_belongs_to_it_too(client: Any, database: Database, operator: Any) -> None:
@@ -99,7 +99,9 @@ async def test_what_a_file_changes_belongs_to_it_too(client: Any, database: Data
         assert await imported(client, operator, row | changes) == common.IMPORT_OUTCOME_CHANGED
     await change(client, ticket_id, SENT["Completed"])
     history = await history_of(client, operator, ticket_id)
-    assert [(one.from_status, one.to_status, one.cancellation_reason_code, one.api_key_id) for one in history] == [
+    assert [
+        (entry.from_status, entry.to_status, entry.cancellation_reason_code, entry.api_key_id) for entry in history
+    ] == [
         ("On Hold", "Cancelled", "duplicate_ticket", 1),
         ("Cancelled", "Cancelled", "resolved_independently", 0),
         ("Cancelled", "Cancelled", "", 0),
@@ -107,10 +109,10 @@ async def test_what_a_file_changes_belongs_to_it_too(client: Any, database: Data
         ("Completed", "Open", "", 0),
         ("Open", "Completed", "", 1),
     ]
-    assert [one.version for one in history] == [2, 4, 5, 6, 8, 9], (
+    assert [entry.version for entry in history] == [2, 4, 5, 6, 8, 9], (
         "each is a version of the ticket, not all are changes"
     )
-    instants = [one.occurred_at.ToNanoseconds() for one in history]
+    instants = [entry.occurred_at.ToNanoseconds() for entry in history]
     assert instants == sorted(set(instants))
 
 
@@ -122,9 +124,9 @@ async def test_changes_and_imports_of_one_ticket_at_once_lose_nothing(
     ticket_id = await id_of(database, row["external_id"])
     work = [change(client, ticket_id, SENT[fields.STATUSES[number % 5]]) for number in range(20)]
     files = [imported(client, operator, row | {"status": fields.STATUSES[n % 3], "room": str(n)}) for n in range(20)]
-    await asyncio.gather(*(one for pair in zip(work, files, strict=True) for one in pair))
+    await asyncio.gather(*(call for pair in zip(work, files, strict=True) for call in pair))
     history = await history_of(client, operator, ticket_id)
-    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
+    assert [entry.from_status for entry in history] == ["Open", *(entry.to_status for entry in history[:-1])]
     assert history[-1].to_status == json.loads(await served(client, ticket_id))["status"]
 
 
@@ -147,7 +149,7 @@ async def test_no_sequence_breaks_what_always_holds(
 ) -> None:
     """Changes over the API and in the back office, in any order."""
     ticket_id = await opened(client)
-    shown = [json.loads(await served(client, ticket_id))]
+    tickets = [json.loads(await served(client, ticket_id))]
     expected: list[tuple[str, ...]] = []
     for sent, by_command in sequence:
         if by_command:
@@ -155,7 +157,7 @@ async def test_no_sequence_breaks_what_always_holds(
         else:
             body = (await change(client, ticket_id, sent)).body
         assert body == await served(client, ticket_id)
-        before, after = shown[-1], json.loads(body)
+        before, after = tickets[-1], json.loads(body)
         code, note = sent.get("cancellation_reason_code", ""), sent.get("note") or sent.get("cancellation_notes", "")
         assert (after["status"], after["cancellation_reason_code"]) == (sent["status"], code or None)
         assert [name for name in ("completed_at", "cancelled_at") if after[name]] == {
@@ -170,10 +172,17 @@ async def test_no_sequence_breaks_what_always_holds(
             assert (after["completed_at"] or after["cancelled_at"]) in (None, after["updated_at"])
             actor = "staff:30" if by_command else "caller:1"
             expected.append((before["status"], after["status"], code, note, after["updated_at"], actor))
-        shown.append(after)
+        tickets.append(after)
     history = [
-        (one.from_status, one.to_status, one.cancellation_reason_code, one.note, printed_of(one.occurred_at), one.actor)
-        for one in await history_of(client, operator, ticket_id)
+        (
+            entry.from_status,
+            entry.to_status,
+            entry.cancellation_reason_code,
+            entry.note,
+            printed_of(entry.occurred_at),
+            entry.actor,
+        )
+        for entry in await history_of(client, operator, ticket_id)
     ]
     assert history == expected
     created, *events = await events_of(database, ticket_id)

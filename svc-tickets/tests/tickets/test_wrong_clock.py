@@ -76,10 +76,10 @@ class ShiftedService(RunningService):
 
 @pytest.fixture
 def shifted(service: RunningService, tmp_path: Path) -> Iterator[ShiftedService]:
-    made = ShiftedService(service, tmp_path)
-    made.shift.write_text("0")
-    yield made
-    made.stop()
+    shifted = ShiftedService(service, tmp_path)
+    shifted.shift.write_text("0")
+    yield shifted
+    shifted.stop()
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def replica(shifted: ShiftedService) -> AsyncIterator[Client]:
 
 async def rows_of(database: Database) -> list[int]:
     tables = (t.ticket, t.ticket_status_change, t.ticket_comment, t.outbox, t.audit, t.idempotency)
-    return [await database.value(Statement(select(func.count()).select_from(one))) for one in tables]
+    return [await database.value(Statement(select(func.count()).select_from(table))) for table in tables]
 
 
 async def refused(answer: Any) -> None:
