@@ -21,7 +21,7 @@ NUMBER = r"\d+\.\d+\.\d+"
 PLACES = {
     "sdk/typescript/package.json": '^  "version": "',
     "sdk/typescript/src/core.ts": '^export const VERSION = "',
-    "sdk/python/makeready_client/core.py": '^__version__ = "',
+    "sdk/python/makeready_client/exchange.py": '^__version__ = "',
     "deploy/Dockerfile": "^ARG VERSION=|-t makeready:",
     "deploy/README.md": r"registry\.example/makeready:",
     "deploy/k8s/base/**/*.yaml": r"^ +app\.kubernetes\.io/version: ",

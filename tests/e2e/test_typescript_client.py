@@ -246,6 +246,16 @@ def test_answers_that_are_lost_or_failures(
         "limit used up": [2, True],
         "limit beyond the deadline": ["RateLimited", 1],
         "ended by its signal": ["TimeoutError", True],
+        "each request is told": [
+            [
+                ["GET", "/tickets/17", None, None, 1, None],
+                ["GET", "/tickets/17", 503, "r1", 2, None],
+                ["GET", "/tickets/17", 200, "r2", 3, 7],
+            ],
+            ["GET /tickets/17: no answer", "GET /tickets/17: 503", "GET /tickets/17: 200"],
+            ["bi nightly true"] * 3,
+            "TypeError",
+        ],
         "following outlasts faults": ["e1", 3, [["ApiError", 1]], True],
         "a snapshot that breaks off": [[1, 2, 3], ["", "?after_id=1"], "one"],
         "not sent": [["TypeError"] * 5, "TypeError", 0],

@@ -8,17 +8,20 @@ records; `errors` has a class for each code.
 """
 
 from makeready_client import errors, models, webhooks
+from makeready_client.answers import Response
 from makeready_client.client import AsyncMakeready, Makeready
-from makeready_client.core import __version__
+from makeready_client.exchange import Attempt, __version__
 from makeready_client.mirror import Batch, Change, Mirror
 from makeready_client.sqlite import SqliteStore
 
 __all__ = [
     "AsyncMakeready",
+    "Attempt",
     "Batch",
     "Change",
     "Makeready",
     "Mirror",
+    "Response",
     "SqliteStore",
     "__version__",
     "errors",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import httpx
 import msgspec
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -39,18 +41,35 @@ class _Detailed(Model, dict=True):
         return _copied, (type(self), msgspec.structs.asdict(self), dict(self.__dict__))
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came over the network."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
 class Answer(_Detailed):
     """The record that a call returns. In a page, only the page has these properties."""
 
     @property
+    def response(self) -> Response | None:
+        """The status, the headers and the bytes; None for a record that no call returned."""
+        return self.__dict__.get("_response")
+
+    @property
     def request_id(self) -> str | None:
         """Names the request in the logs of the API; quote it when you ask for help."""
-        return self.__dict__.get("_request_id")
+        return self._header("X-Request-Id")
 
     @property
     def replayed(self) -> bool:
         """Whether an earlier request with the same Idempotency-Key had the effect, and this is its answer again."""
-        return bool(self.__dict__.get("_replayed", False))
+        return self._header("X-Idempotent-Replay") == "1"
+
+    def _header(self, name: str) -> str | None:
+        return self.response.headers.get(name) if self.response else None
 
 
 class Envelope(_Detailed):

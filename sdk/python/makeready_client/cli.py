@@ -17,7 +17,7 @@ import httpx
 
 from makeready_client import errors, models, webhooks
 from makeready_client.client import Makeready
-from makeready_client.core import __version__
+from makeready_client.exchange import __version__
 from makeready_client.mirror import Mirror
 from makeready_client.requests import Request
 from makeready_client.sqlite import SqliteStore

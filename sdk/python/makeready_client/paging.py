@@ -35,7 +35,7 @@ class FeedPage(Page[T], Generic[T], kw_only=True):
     @property
     def superseded(self) -> bool:
         """Whether the page came before its `wait` was over, as too many other programs wait with this key."""
-        return bool(self.__dict__.get("_superseded", False))
+        return self._header("Service-Wait") == "superseded"
 
     positions: list[int] = []  # noqa: RUF012 - msgspec copies it
     """The numbers of events: without filters each follows the one before. Changes have none."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from makeready_client.errors import MakereadyError
+from makeready_client.exchange import log
 from makeready_client.failures import may_pass
 from makeready_client.paging import FeedPage
 
@@ -17,8 +17,6 @@ EARLY_SECONDS = 1.0
 
 OnRetry: TypeAlias = Callable[[MakereadyError, float], None]
 """Is told of a failure that may pass, and in how many seconds the next request follows."""
-
-log = logging.getLogger("makeready_client")
 
 
 class Pauses:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from makeready_client import AsyncMakeready, Makeready, core, errors
-from makeready_client.core import Settings
+from makeready_client import AsyncMakeready, Attempt, Makeready, errors
+from makeready_client import exchange as exchanges
+from makeready_client.exchange import Exchange as Steps
+from makeready_client.exchange import Settings
 from makeready_client.requests import Request, path
 
 CREATE = Request("POST", "/tickets", body={"title": "Tap", "note": None})
@@ -30,7 +33,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(core, "time", made)
+    monkeypatch.setattr(exchanges, "time", made)
     return made
 
 
@@ -43,7 +46,7 @@ class Exchange:
         self.failure: errors.MakereadyError | None = None
         self.response: httpx.Response | None = None
         pause = 0.0
-        steps = settings.exchange(request)
+        steps = Steps(settings, request).steps()
         try:
             step = next(steps)
             while True:
@@ -157,9 +160,9 @@ def test_one_deadline_for_all(exchange: Callable[..., Exchange], clock: Clock) -
     assert isinstance(done.failure, errors.RateLimited) and done.failure.retry_after == 98
     assert clock.now < 1005, "it waited in vain"
     (first, second) = [one.extensions["timeout"]["read"] for one in done.sent]
-    assert first == core.ANSWER_SECONDS and second <= first
+    assert first == exchanges.ANSWER_SECONDS and second <= first
     waiting = Request("GET", "/events", query={"wait": 25})
-    assert exchange(waiting, ok()).sent[0].extensions["timeout"]["read"] == core.ANSWER_SECONDS + 25
+    assert exchange(waiting, ok()).sent[0].extensions["timeout"]["read"] == exchanges.ANSWER_SECONDS + 25
 
 
 def test_it_waits_before_the_limit_is_hit(clock: Clock) -> None:
@@ -208,7 +211,7 @@ class Unsteady:
 
 
 async def test_both_clients_repeat_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(exchanges, "BACKOFF_SECONDS", 0.0)
     api = Unsteady()
     with Makeready("k", base_url="https://h", transport=httpx.MockTransport(api)) as client:
         assert client.call(CREATE, dict[str, bool]) == {"ok": True}
@@ -268,3 +271,92 @@ def test_connections_are_closed_except_where_a_signal_may_have_come(error: type[
     with pytest.raises(error), Makeready("mk_key", base_url="https://host/api/v1", transport=transport):
         raise error
     assert transport.closed == closes
+
+
+def test_options_of_some_calls_share_the_connections_and_the_limit() -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"ok": True}, headers={"RateLimit": '"key";r=7;t=60'})
+
+    with Makeready(
+        "mk_key", base_url="https://h", transport=httpx.MockTransport(answer), headers={"X-Team": "bi"}
+    ) as client:
+        hurried = client.with_options(
+            timeout=2, retries=0, headers={"X-Run": "9", "Authorization": "none"}
+        )  # short: nothing waits
+        assert isinstance(hurried, Makeready)
+        hurried.call(READ, dict[str, bool])
+        client.call(READ, dict[str, bool])
+    first, second = sent
+    assert (first.headers["X-Team"], first.headers["X-Run"], first.headers["Authorization"]) == (
+        "bi",
+        "9",
+        "Bearer mk_key",
+    )
+    assert first.extensions["timeout"]["read"] <= 2 < second.extensions["timeout"]["read"]
+    assert second.headers["X-Team"] == "bi" and "X-Run" not in second.headers
+    assert client.settings.allowance is hurried.settings.allowance
+    with pytest.raises(ValueError, match="timeout must be"):
+        client.with_options(timeout=0)  # short: nothing waits
+
+
+@pytest.fixture
+def _quiet_afterwards() -> Iterator[None]:
+    yield
+    exchanges.log.setLevel(logging.NOTSET)
+    exchanges.log.handlers.clear()
+
+
+@pytest.mark.usefixtures("_quiet_afterwards")
+def test_each_request_is_told_to_the_hook_and_the_log_and_never_the_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exchanges, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setenv("MAKEREADY_LOG", "debug")
+    attempts: list[Attempt] = []
+    answers: list[Answer] = [
+        httpx.ConnectError("refused"),
+        refused(503, "vault_unavailable", X_Request_Id="r1"),
+        httpx.Response(200, json={"ok": True}, headers={"X-Request-Id": "r2", "RateLimit": '"key";r=7;t=60'}),
+    ]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        outcome = answers.pop(0)
+        if isinstance(outcome, httpx.RequestError):
+            raise outcome
+        return outcome
+
+    with Makeready(
+        "mk_secret", base_url="https://h", transport=httpx.MockTransport(answer), on_response=attempts.append
+    ) as client:
+        client.call(CREATE, dict[str, bool])
+    assert [(one.status, one.request_id, one.number, one.remaining) for one in attempts] == [
+        (None, None, 1, None),
+        (503, "r1", 2, None),
+        (200, "r2", 3, 7),
+    ]
+    assert {(one.method, one.path, one.seconds >= 0) for one in attempts} == {("POST", "/tickets", True)}
+    lines = [record.getMessage() for record in caplog.records if record.name == "makeready_client"]
+    assert [line.partition(" in ")[0] for line in lines] == [
+        "POST /tickets: ConnectError: refused",
+        "POST /tickets: 503",
+        "POST /tickets: 200",
+    ]
+    assert "mk_secret" not in caplog.text
+    monkeypatch.setenv("MAKEREADY_LOG", "loud")
+    with pytest.raises(ValueError, match="MAKEREADY_LOG must be"):
+        Makeready("k", base_url="https://h")
+
+
+def test_a_record_has_the_response_that_brought_it() -> None:
+    body = b'{"api_version":"v1","company":{"id":1,"name":"A","timezone":"UTC"},"key":{"id":1,"name":"B","prefix":"mk",'
+    body += b'"scope":"read","created_at":"2026-11-01T00:00:00Z","expires_at":null}}'
+    answer = httpx.Response(200, content=body, headers={"X-Request-Id": "r3"})
+    transport = httpx.MockTransport(lambda _: answer)
+    with Makeready("k", base_url="https://h", transport=transport) as client:
+        caller = client.whoami()
+    assert caller.response is not None
+    assert (caller.response.status, caller.response.body, caller.response.headers["x-request-id"]) == (200, body, "r3")
+    assert caller.request_id == "r3" and not caller.replayed and caller.company.name == "A"

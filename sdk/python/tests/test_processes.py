@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from makeready_client import AsyncMakeready, Makeready, core, errors, models, pauses
+from makeready_client import AsyncMakeready, Makeready, errors, exchange, models, pauses
 from makeready_client.requests import Request
 
 GETS = 50
@@ -203,7 +203,7 @@ async def test_an_answer_that_drips_ends_with_the_deadline(server: Server) -> No
     assert len(server.paths) == 2
 
 
-EMPTY = {"data": [], "next_cursor": None, "resume_cursor": "c", "limit": 50, "positions": []}
+EMPTY: dict[str, Any] = {"data": [], "next_cursor": None, "resume_cursor": "c", "limit": 50, "positions": []}
 EVENT = {
     "event_id": "e1",
     "event": "made.up",
@@ -285,5 +285,5 @@ def test_a_certificate_that_is_refused_is_not_asked_for_again(server: Server) ->
 
 def test_retries_outlast_a_release_of_the_api() -> None:
     steps = range(Makeready("k", base_url="https://h").settings.retries)
-    longest = [min(core.BACKOFF_SECONDS * 2**number, core.BACKOFF_SECONDS_MAX) for number in steps]
+    longest = [min(exchange.BACKOFF_SECONDS * 2**number, exchange.BACKOFF_SECONDS_MAX) for number in steps]
     assert sum(longest) / 2 * 1.5 >= 29  # on average; a pause is a half to the whole of the longest

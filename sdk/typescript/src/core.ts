@@ -23,13 +23,39 @@ export interface Settings {
   timeoutSeconds?: number | undefined;
   /** How often a call is repeated at most. */
   retries?: number | undefined;
+  /** Sent besides the client's own. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Is told of each request that was sent. */
+  onResponse?: ((attempt: Attempt) => void) | undefined;
+  /** Gets a line about each request, never with the key: console.debug. */
+  log?: ((line: string) => void) | undefined;
   /** In place of the global fetch: for a proxy, or a certificate authority of your own. */
   fetch?: typeof fetch | undefined;
+}
+
+/** A request that was sent, and what came of it. */
+export interface Attempt {
+  readonly method: string;
+  readonly path: string;
+  /** Null where no answer came. */
+  readonly status: number | null;
+  readonly requestId: string | null;
+  /** 1, and more for retries of the same call. */
+  readonly number: number;
+  /** Until the answer was there, or failed. */
+  readonly seconds: number;
+  /** The key's requests that are left in this minute; null where the answer does not say it. */
+  readonly remaining: number | null;
 }
 
 export interface CallOptions {
   /** Ends the call; it then throws the signal's reason. */
   signal?: AbortSignal | undefined;
+  /** In place of the client's own, for this call. */
+  timeoutSeconds?: number | undefined;
+  retries?: number | undefined;
+  /** Sent besides those of the client. */
+  headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface WriteOptions extends CallOptions {
@@ -71,6 +97,7 @@ export class Core {
   readonly #timeoutSeconds: number;
   readonly #retries: number;
   readonly #fetch: typeof fetch;
+  readonly #onResponse: (attempt: Attempt) => void;
   // What is left of the key's requests, by the last answer.
   #remaining = 1;
   #resetsAt = 0;
@@ -89,14 +116,20 @@ export class Core {
     if (!/^https?:\/\/[^/?#\s]+(\/[^?#\s]*)?$/.test(baseUrl)) {
       throw new TypeError(`baseUrl must be like https://HOST/api/v1, not ${baseUrl}`);
     }
-    if (!(timeoutSeconds > 0) || !(retries >= 0)) {
-      throw new TypeError("timeoutSeconds must be more than 0, retries 0 or more");
-    }
+    checked(timeoutSeconds, retries);
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#timeoutSeconds = timeoutSeconds;
     this.#retries = retries;
     this.#fetch = settings.fetch ?? ((...given) => fetch(...given));
-    this.#headers = { Authorization: `Bearer ${apiKey}`, "User-Agent": `makeready-client/${VERSION} typescript` };
+    this.#onResponse = (attempt) => {
+      settings.log?.(lineOf(attempt));
+      settings.onResponse?.(attempt);
+    };
+    this.#headers = {
+      ...settings.headers,
+      Authorization: `Bearer ${apiKey}`,
+      "User-Agent": `makeready-client/${VERSION} typescript`,
+    };
   }
 
   /** Whether fewer than half of the key's 120 requests a minute are left, by the last answer. */
@@ -133,51 +166,65 @@ export class Core {
     call: Call,
     read: (response: Response) => Promise<string>,
   ): Promise<{ response: Response; text: string }> {
-    const { signal } = call.options;
+    const { signal, timeoutSeconds = this.#timeoutSeconds, retries = this.#retries } = call.options;
+    checked(timeoutSeconds, retries);
     const wait = Number((call.query as { wait?: number } | undefined)?.wait ?? 0);
-    const deadline = now() + this.#timeoutSeconds + wait;
+    const deadline = now() + timeoutSeconds + wait;
     const url = this.#baseUrl + call.path + search(call.query);
     const init = this.#request(call);
-    for (let tried = 0, faults = 0, mayHaveHappened = false;;) {
+    for (let number = 1, tried = 0, faults = 0, mayHaveHappened = false;; number += 1) {
       await this.#allowed(deadline, signal);
       let failure: ApiError | ConnectionFailed;
       let isRetried: boolean;
       const seconds = Math.min(ANSWER_SECONDS + wait, Math.max(deadline - now(), 0.001));
       const limited = limit(seconds, signal);
+      const started = now();
+      let outcome: { response: Response; text: string } | undefined;
+      let fault: unknown;
       try {
         const response = await this.#fetch(url, { ...init, signal: limited.signal });
-        this.#note(response.headers.get("RateLimit"));
-        if (response.ok) return { response, text: await read(response) };
-        const text = await response.text();
-        if (call.method === "DELETE" && mayHaveHappened && response.status === 404) return { response, text };
-        failure = refusal(response, text, this.#baseUrl);
-        faults += response.status === 500 ? 1 : 0;
-        mayHaveHappened ||= [500, 502, 504].includes(response.status);
-        isRetried = [429, ...GATEWAY_FAULTS].includes(response.status) || (response.status === 500 && faults === 1) ||
-          failure instanceof IdempotencyInProgress;
+        outcome = { response, text: await (response.ok ? read(response) : response.text()) };
       } catch (error) {
         signal?.throwIfAborted();
-        failure = new ConnectionFailed(`${call.method} ${this.#baseUrl}${call.path}: ${reason(error)}`, {
-          cause: error,
-        });
-        mayHaveHappened = true;
-        isRetried = !isDistrust(error);
+        fault = error;
       } finally {
         limited.end();
+      }
+      this.#report(call, outcome?.response, number, now() - started);
+      if (outcome) {
+        const { status, ok } = outcome.response;
+        if (ok || (call.method === "DELETE" && mayHaveHappened && status === 404)) return outcome;
+        failure = refusal(outcome.response, outcome.text, this.#baseUrl);
+        faults += status === 500 ? 1 : 0;
+        mayHaveHappened ||= [500, 502, 504].includes(status);
+        isRetried = [429, ...GATEWAY_FAULTS].includes(status) || (status === 500 && faults === 1) ||
+          failure instanceof IdempotencyInProgress;
+      } else {
+        failure = new ConnectionFailed(`${call.method} ${this.#baseUrl}${call.path}: ${reason(fault)}`, {
+          cause: fault,
+        });
+        mayHaveHappened = true;
+        isRetried = !isDistrust(fault);
       }
       const longest = Math.min(BACKOFF_SECONDS * 2 ** tried, BACKOFF_SECONDS_MAX);
       const backoff = (1 + Math.random()) / 2 * longest;
       const pause = backoff + (failure instanceof ApiError ? failure.retryAfter ?? 0 : 0);
       // The API says when a refused request may come again, so those do not use up the retries.
-      const isLimited = this.#retries > 0 && failure instanceof RateLimited;
-      if (!isRetried || (tried >= this.#retries && !isLimited) || now() + pause > deadline) throw failure;
+      const isLimited = retries > 0 && failure instanceof RateLimited;
+      if (!isRetried || (tried >= retries && !isLimited) || now() + pause > deadline) throw failure;
       if (!isLimited) tried += 1;
       await sleep(pause, signal);
     }
   }
 
+  #report({ method, path }: Call, response: Response | undefined, number: number, seconds: number): void {
+    const remaining = this.#note(response?.headers.get("RateLimit"));
+    const requestId = response?.headers.get("X-Request-Id") ?? null;
+    this.#onResponse({ method, path, status: response?.status ?? null, requestId, number, seconds, remaining });
+  }
+
   #request(call: Call): RequestInit {
-    const headers: Record<string, string> = { ...this.#headers };
+    const headers: Record<string, string> = { ...call.options.headers, ...this.#headers };
     const init: RequestInit = { method: call.method, headers, redirect: "manual" };
     if (call.body) {
       const key = call.options.idempotencyKey ?? crypto.randomUUID();
@@ -205,12 +252,14 @@ export class Core {
     this.#remaining = Math.max(this.#remaining - 1, 0);
   }
 
-  #note(header: string | null): void {
+  /** Keeps what a header RateLimit says; returns the requests that are left. */
+  #note(header: string | null | undefined): number | null {
     const [, remaining, seconds] = /;\s*r=(\d+)\s*;\s*t=(\d+)/.exec(header ?? "") ?? [];
-    if (!remaining) return;
+    if (!remaining) return null;
     this.#limited = true;
     this.#remaining = Number(remaining);
     this.#resetsAt = now() + Number(seconds);
+    return this.#remaining;
   }
 }
 
@@ -221,6 +270,17 @@ export class Resource {
   constructor(client: Core) {
     this.client = client;
   }
+}
+
+function checked(timeoutSeconds: number, retries: number): void {
+  if (!(timeoutSeconds > 0) || !(retries >= 0)) {
+    throw new TypeError("timeoutSeconds must be more than 0, retries 0 or more");
+  }
+}
+
+function lineOf({ method, path, status, requestId, number, seconds, remaining }: Attempt): string {
+  const result = status ?? "no answer";
+  return `${method} ${path}: ${result} in ${seconds.toFixed(3)} s, attempt ${number}, request ${requestId}, ${remaining} left`;
 }
 
 function environment(name: string): string | undefined {
@@ -238,7 +298,7 @@ function search(query: object = {}): string {
 
 /** Whether the server's certificate was refused, which the next attempt would do again. */
 function isDistrust(error: unknown): boolean {
-  const { code } = (error as { cause?: { code?: unknown } }).cause ?? {};
+  const { code } = (error as { cause?: { code?: unknown } } | undefined)?.cause ?? {};
   return typeof code === "string" && /^(ERR_TLS_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code);
 }
 

@@ -2,7 +2,7 @@
 
 import { Api } from "./resources.ts";
 
-export type { Answered, CallOptions, Settings, WriteOptions } from "./core.ts";
+export type { Answered, Attempt, CallOptions, Settings, WriteOptions } from "./core.ts";
 export { VERSION } from "./core.ts";
 export * as errors from "./errors.ts";
 export type { Follow, Followed } from "./following.ts";

@@ -1,6 +1,6 @@
 // What the client does where the network or the API fails, and how long it would wait: node edge.ts UNIT_ID. Requests
 // reach the real API; only answers are lost, and replaced, on their way back.
-import { Makeready } from "@makeready/client";
+import { type Attempt, Makeready } from "@makeready/client";
 
 const unit_id = Number(process.argv[2]);
 const keys: string[] = [];
@@ -104,6 +104,31 @@ for (
     for await (const _ of events);
   })());
   results["ended by its signal"] = [nameOf(error), performance.now() - started < 10_000];
+}
+{
+  const attempts: Attempt[] = [];
+  const lines: string[] = [];
+  const seen: (string | null)[] = [];
+  const client = new Makeready({
+    headers: { "X-Team": "bi" },
+    onResponse: (attempt) => attempts.push(attempt),
+    log: (line) => lines.push(line),
+    fetch: async (_, init) => {
+      const headers = new Headers(init?.headers);
+      seen.push(`${headers.get("X-Team")} ${headers.get("X-Job")} ${headers.get("Authorization") !== "none"}`);
+      if (seen.length === 1) throw new TypeError("fetch failed");
+      if (seen.length === 2) return failing(503, "vault_unavailable", { "X-Request-Id": "r1" });
+      return new Response("{}", { headers: { "X-Request-Id": "r2", RateLimit: '"key";r=7;t=60' } });
+    },
+  });
+  await client.tickets.get(17, { headers: { "X-Job": "nightly", Authorization: "none" } });
+  const single = await caught(client.tickets.get(17, { retries: 0, timeoutSeconds: 0 }));
+  results["each request is told"] = [
+    attempts.map((one) => [one.method, one.path, one.status, one.requestId, one.number, one.remaining]),
+    lines.map((line) => line.split(" in ")[0]),
+    seen,
+    nameOf(single),
+  ];
 }
 {
   // A proxy without the API, then a wait that newer requests end, then an event.
