@@ -29,10 +29,10 @@ def reference(text: str) -> str:
 
 def instant(text: str) -> datetime.datetime:
     """An ISO 8601 date-time with a UTC offset, as UTC."""
-    found = date_time(text)
-    if found is None:
+    moment = date_time(text)
+    if moment is None:
         raise argparse.ArgumentTypeError("must be a date-time with a UTC offset, such as 2026-01-31T12:00:00Z")
-    return found
+    return moment
 
 
 def json_of(kind: type[Any]) -> Callable[[str], Any]:
@@ -40,9 +40,9 @@ def json_of(kind: type[Any]) -> Callable[[str], Any]:
 
     def read(text: str) -> Any:
         try:
-            found = json.loads(text)
-            if isinstance(found, dict):
-                return json_format.ParseDict(found, kind())
+            value = json.loads(text)
+            if isinstance(value, dict):
+                return json_format.ParseDict(value, kind())
         except (ValueError, json_format.ParseError):
             pass
         names = ", ".join(kind.DESCRIPTOR.fields_by_name)
@@ -54,12 +54,12 @@ def json_of(kind: type[Any]) -> Callable[[str], Any]:
 def seconds(text: str) -> float:
     """A span of time, up to a day."""
     try:
-        found = float(text)
+        amount = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 86_400:
+        amount = -1.0
+    if not 0 <= amount <= 86_400:
         raise argparse.ArgumentTypeError("must be a number of seconds from 0 to 86400")
-    return found
+    return amount
 
 
 def hours(text: str) -> int:
@@ -94,8 +94,8 @@ def whole_number(text: str) -> int:
 def number(text: str) -> float:
     """A finite decimal number."""
     with contextlib.suppress(ValueError):
-        if math.isfinite(found := float(text)):
-            return found
+        if math.isfinite(amount := float(text)):
+            return amount
     raise argparse.ArgumentTypeError("must be a number")
 
 

@@ -127,8 +127,8 @@ class Operator:
 async def ensure_company(operator: Operator, company_id: int) -> None:
     """Raises CommandError if no company has this id. Requests the gateway: other contexts may not have it yet."""
     request = identity_pb2.ListCompaniesRequest()
-    found = await operator.call("gateway", request, identity_pb2.ListCompaniesResponse, as_operator=True)
-    if all(company.id != company_id for company in found.companies):
+    listed = await operator.call("gateway", request, identity_pb2.ListCompaniesResponse, as_operator=True)
+    if all(company.id != company_id for company in listed.companies):
         raise CommandError("No company has that id; `makeready company list` shows them.")
 
 

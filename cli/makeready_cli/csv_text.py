@@ -24,13 +24,13 @@ def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping) and set(value) == {"id", "name"}:
-            found |= {f"{name}_id": value["id"] or None, name: value["name"] or None}
+            cells |= {f"{name}_id": value["id"] or None, name: value["name"] or None}
         else:
-            found[name] = value
-    return found
+            cells[name] = value
+    return cells
 
 
 def _cell(value: object) -> str:

@@ -64,9 +64,9 @@ def instant(timestamp: Timestamp) -> str:
 
 def labels(enum: EnumDescriptor) -> dict[int, str]:
     """The public API's text for each value of an enum."""
-    found = {}
+    texts = {}
     for value in enum.values:
         label: str = value.GetOptions().Extensions[options_pb2.label]
         if label:
-            found[value.number] = label
-    return found
+            texts[value.number] = label
+    return texts

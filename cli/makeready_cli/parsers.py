@@ -49,9 +49,9 @@ class Parser(argparse.ArgumentParser):
 
     def add_subparsers(self, **settings: Any) -> Any:
         """As argparse's."""
-        found = super().add_subparsers(**settings)
-        self.verbs = found.choices
-        return found
+        subparsers = super().add_subparsers(**settings)
+        self.verbs = subparsers.choices
+        return subparsers
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -88,14 +88,14 @@ class Parser(argparse.ArgumentParser):
 
     def _command(self, words: Sequence[str]) -> tuple[Parser, int]:
         """The command that the words name, as far as they do, and the place of the first word after it."""
-        found, place = self, 0
+        parser, place = self, 0
         for index, word in enumerate(words):
             if word.startswith("-"):
                 continue  # those before the command take no values
-            if word not in found.verbs:
+            if word not in parser.verbs:
                 break
-            found, place = found.verbs[word], index + 1
-        return found, place
+            parser, place = parser.verbs[word], index + 1
+        return parser, place
 
 
 def _suggestion(command: Parser, words: Sequence[str], message: str) -> str:
@@ -136,5 +136,7 @@ def command(commands: Commands, name: str, brief: str, description: str = "") ->
 
 def group(commands: Commands, name: str, brief: str) -> Commands:
     """A group: a noun, with its commands as verbs."""
-    found: Commands = command(commands, name, brief).add_subparsers(dest="verb", required=True, metavar="COMMAND")
-    return found
+    commands_of_group: Commands = command(commands, name, brief).add_subparsers(
+        dest="verb", required=True, metavar="COMMAND"
+    )
+    return commands_of_group

@@ -117,8 +117,8 @@ def main(words: Sequence[str] | None = None, tree: Parser | None = None) -> int:
         tree.misuse(str(misused))
     except KeyboardInterrupt:
         has_imported = arguments.command == "import" and not arguments.dry_run
-        rest = " What was imported is kept; running it again goes on from there." if has_imported else ""
-        sys.stderr.write(f"makeready: Interrupted.{rest}\n")
+        advice = " What was imported is kept; running it again goes on from there." if has_imported else ""
+        sys.stderr.write(f"makeready: Interrupted.{advice}\n")
         return 1
     except Exception as error:
         if os.environ.get("MAKEREADY_LOG_LEVEL") == "debug":

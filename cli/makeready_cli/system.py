@@ -42,14 +42,14 @@ def runtime(environment: Mapping[str, str]) -> Runtime:
         ) from None
     path = folder / "runtime.json"
     try:
-        found = json.loads(path.read_text())
+        state = json.loads(path.read_text())
         return Runtime(
             state_dir=folder,
-            pid=int(found["pid"]),
-            base_url=str(found["base_url"]),
-            admin_url=str(found["admin_url"]),
-            operator_key_file=Path(found["operator_key_file"]),
-            processes=dict(found["processes"]),
+            pid=int(state["pid"]),
+            base_url=str(state["base_url"]),
+            admin_url=str(state["admin_url"]),
+            operator_key_file=Path(state["operator_key_file"]),
+            processes=dict(state["processes"]),
         )
     except FileNotFoundError:
         raise CommandError(

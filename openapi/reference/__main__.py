@@ -61,24 +61,24 @@ def main(arguments: list[str]) -> int:
 def _made() -> Iterator[tuple[Path, str]]:
     """Each generated file and its text. Later files are made from earlier ones."""
     for context in records.CONTEXTS:
-        found = records.document(context)
-        if found["$defs"]:
-            yield document.records_file(context), printed(found)
+        schemas = records.document(context)
+        if schemas["$defs"]:
+            yield document.records_file(context), printed(schemas)
     yield KINDS, printed(imports.document())
     yield IMPORTS_PAGE, imports.with_table(IMPORTS_PAGE.read_text())
-    made = document.made()
-    yield served.DOCUMENT, printed(made)
-    events = catalogue.markdown(made["components"]["schemas"])
+    contract = document.made()
+    yield served.DOCUMENT, printed(contract)
+    events = catalogue.markdown(contract["components"]["schemas"])
     yield served.CATALOGUE, catalogue.GENERATED + events
-    described = clients.described(made)
+    described = clients.described(contract)
     for name, text in python_client.modules(described).items():
         yield PYTHON_CLIENT / name, text
     for name, text in typescript_client.modules(described).items():
         yield TYPESCRIPT_CLIENT / name, text
 
 
-def printed(found: Any) -> str:
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+def printed(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def _differs(file: Path, text: str, *, write: bool) -> bool:

@@ -30,9 +30,9 @@ An inactive company's records do not go stale until it is active again.
 
 def markdown(schemas: Schema) -> str:
     """The catalogue without the examples, which the reference adds. schemas: of the document."""
-    rows = "".join(f"| [`{one.key}`](#{slug(one.key)}) | {_data(one)} | {_change(one)} |\n" for one in EVENTS)
+    rows = "".join(f"| [`{event.key}`](#{slug(event.key)}) | {_data(event)} | {_change(event)} |\n" for event in EVENTS)
     parts = [INTRODUCTION, f"| event | `data` | `change` |\n|---|---|---|\n{rows}"]
-    parts += ["".join(_event(one, schemas)) for one in EVENTS]
+    parts += ["".join(_event(event, schemas)) for event in EVENTS]
     return "\n".join(parts)
 
 
@@ -48,7 +48,7 @@ def _event(event: Event, schemas: Schema) -> Iterator[str]:
     if event.change is None:
         yield "\n**`change`.** null.\n"
     else:
-        before, after = (_values(one, schemas) for one in (event.change.before, event.change.after))
+        before, after = (_values(states, schemas) for states in (event.change.before, event.change.after))
         described = f"**`change`.** `field` is `{event.change.field}`; `from` is {before}; `to` is {after}."
         yield f"\n{_filled(described)}\n"
 
@@ -69,8 +69,10 @@ def _change(event: Event) -> str:
 
 def _place(event: Event) -> str:
     """The path of the route that fetches the record."""
-    routes = (one.route for one in OPERATIONS)
-    (path,) = (one.path for one in routes if one.method == "GET" and one.path.endswith(f"/{{{event.data.lower()}_id}}"))
+    routes = (operation.route for operation in OPERATIONS)
+    (path,) = (
+        route.path for route in routes if route.method == "GET" and route.path.endswith(f"/{{{event.data.lower()}_id}}")
+    )
     return path
 
 
@@ -84,10 +86,10 @@ def _values(schema: Schema, schemas: Schema) -> str:
     if "$ref" in schema:
         return _values(schemas[schema["$ref"].removeprefix(REF)], schemas)
     if "anyOf" in schema:
-        return " or ".join(_values(one, schemas) for one in schema["anyOf"])
+        return " or ".join(_values(option, schemas) for option in schema["anyOf"])
     if "enum" in schema:
-        return "one of " + ", ".join(f"`{one}`" for one in schema["enum"])
+        return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
         return f"`{json.dumps(schema['const'])}`"
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return " or ".join("a date" if one == "string" and schema.get("format") == "date" else one for one in types)
+    return " or ".join("a date" if kind == "string" and schema.get("format") == "date" else kind for kind in types)

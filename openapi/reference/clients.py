@@ -167,7 +167,7 @@ class _Walk:
         schemas = self.schemas
         self.enums |= {name: tuple(schema["enum"]) for name, schema in schemas.items() if "enum" in schema}
         calls = [self._call(operation) for operation in OPERATIONS]
-        left_out = {one.page for one in calls if one.page} | {"Error"}
+        left_out = {call.page for call in calls if call.page} | {"Error"}
         models = {
             model.name: model
             for name, schema in schemas.items()
@@ -179,27 +179,30 @@ class _Walk:
             tuple(Enum(name, values) for name, values in sorted(self.enums.items())),
             tuple(_ordered(models)),
             tuple(
-                Resource(name, tuple(one for one in calls if one.resource == name))
-                for name in dict.fromkeys(one.resource for one in calls)
+                Resource(name, tuple(call for call in calls if call.resource == name))
+                for name in dict.fromkeys(call.resource for call in calls)
             ),
-            tuple(Failure(code, _pascal(code), one.statuses, one.meaning, one.remedy) for code, one in ERRORS.items()),
-            tuple(Announced(one.key, deliveries.schema_name(one)) for one in EVENTS),
-            tuple(one.name for one in calls if one.kind == "snapshot"),
+            tuple(
+                Failure(code, _pascal(code), error.statuses, error.meaning, error.remedy)
+                for code, error in ERRORS.items()
+            ),
+            tuple(Announced(event.key, deliveries.schema_name(event)) for event in EVENTS),
+            tuple(call.name for call in calls if call.kind == "snapshot"),
             LIMIT_MAX,
         )
 
     @property
     def schemas(self) -> Schema:
-        found: Schema = self.document["components"]["schemas"]
-        return found
+        schemas: Schema = self.document["components"]["schemas"]
+        return schemas
 
     def _call(self, operation: Operation) -> Call:
         route = operation.route
-        found = self.document["paths"][route.path][route.method.lower()]
-        parameters = [one for one in found.get("parameters", ()) if one["in"] != "header"]
+        described = self.document["paths"][route.path][route.method.lower()]
+        parameters = [parameter for parameter in described.get("parameters", ()) if parameter["in"] != "header"]
         resource, name = _names(operation)
-        answer, page = self._answer(operation, found)
-        codes = (code for response in found["responses"].values() for code in self._codes(response))
+        answer, page = self._answer(operation, described)
+        codes = (code for response in described["responses"].values() for code in self._codes(response))
         return Call(
             resource,
             name,
@@ -207,24 +210,24 @@ class _Walk:
             route.method,
             route.path,
             operation.kind,
-            tuple(self._parameter(one, resource) for one in parameters if one["in"] == "path"),
+            tuple(self._parameter(parameter, resource) for parameter in parameters if parameter["in"] == "path"),
             tuple(
-                self._parameter(one, resource)
-                for one in parameters
-                if one["in"] == "query" and one["name"] not in PAGING
+                self._parameter(parameter, resource)
+                for parameter in parameters
+                if parameter["in"] == "query" and parameter["name"] not in PAGING
             ),
-            _named(_json(found.get("requestBody", {}))),
+            _named(_json(described.get("requestBody", {}))),
             answer,
             page,
             operation.scope,
             tuple(dict.fromkeys(codes)),
-            found["summary"],
-            found["description"],
+            described["summary"],
+            described["description"],
         )
 
-    def _answer(self, operation: Operation, found: Schema) -> tuple[str, str]:
+    def _answer(self, operation: Operation, described: Schema) -> tuple[str, str]:
         """The model of the answer or item, and that of the page."""
-        success = next(response for status, response in found["responses"].items() if status.startswith("2"))
+        success = next(response for status, response in described["responses"].items() if status.startswith("2"))
         if operation.kind == "snapshot":
             return _named(success["content"]["application/x-ndjson"]["schema"]["contentSchema"]["items"]), ""
         name = _named(_json(success))
@@ -239,16 +242,16 @@ class _Walk:
         error = _json(response).get("properties", {}).get("error", {})
         yield from error.get("properties", {}).get("code", {}).get("enum", ())
 
-    def _parameter(self, one: Schema, resource: str) -> Field:
-        schema = one["schema"]
-        kind = self._type(schema, is_body=True) if "enum" not in schema else Type(enum=self._enum(one, resource))
-        return Field(one["name"], kind, one.get("required", False), one["description"])
+    def _parameter(self, parameter: Schema, resource: str) -> Field:
+        schema = parameter["schema"]
+        kind = self._type(schema, is_body=True) if "enum" not in schema else Type(enum=self._enum(parameter, resource))
+        return Field(parameter["name"], kind, parameter.get("required", False), parameter["description"])
 
-    def _enum(self, one: Schema, resource: str) -> str:
+    def _enum(self, parameter: Schema, resource: str) -> str:
         """The enum that has the values of a filter; a new one where none has."""
-        values = tuple(one["schema"]["enum"])
+        values = tuple(parameter["schema"]["enum"])
         same = (name for name, others in self.enums.items() if set(others) == set(values))
-        name = next(same, "") or _pascal(resource.removesuffix("s")) + _pascal(one["name"])
+        name = next(same, "") or _pascal(resource.removesuffix("s")) + _pascal(parameter["name"])
         self.enums.setdefault(name, values)
         return name
 
@@ -268,7 +271,7 @@ class _Walk:
     def _type(self, schema: Schema, *, is_body: bool) -> Type:
         """The type of a field. Each enum in a response is open, for a later version may add to it."""
         if "anyOf" in schema:
-            options = [one for one in schema["anyOf"] if one != {"type": "null"}]
+            options = [option for option in schema["anyOf"] if option != {"type": "null"}]
             return replace(self._type(options[0], is_body=is_body), nullable=len(options) < len(schema["anyOf"]))
         if "$ref" in schema:
             name = _named(schema)
@@ -277,7 +280,7 @@ class _Walk:
             return Type(const=schema["const"])
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         nullable = "null" in kinds
-        basic = next((one for one in kinds if one != "null"), None)
+        basic = next((kind for kind in kinds if kind != "null"), None)
         if basic == "array":
             return Type(item=self._type(schema["items"], is_body=is_body), nullable=nullable)
         if basic == "string":
@@ -309,8 +312,8 @@ def _ordered(models: Mapping[str, Model]) -> Iterator[Model]:
     def after(model: Model) -> Iterator[Model]:
         if model.name not in done:
             done.add(model.name)
-            for one in model.fields:
-                used = (one.type.item or one.type).model
+            for field in model.fields:
+                used = (field.type.item or field.type).model
                 if used:
                     yield from after(models[used])
             yield model
@@ -319,9 +322,9 @@ def _ordered(models: Mapping[str, Model]) -> Iterator[Model]:
         yield from after(models[name])
 
 
-def _json(found: Schema) -> Schema:
+def _json(message: Schema) -> Schema:
     """The schema of a body of JSON; empty if there is none."""
-    schema: Schema = found.get("content", {}).get("application/json", {}).get("schema", {})
+    schema: Schema = message.get("content", {}).get("application/json", {}).get("schema", {})
     return schema
 
 

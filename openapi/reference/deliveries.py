@@ -81,8 +81,8 @@ def example(event: Event, data: Any) -> Any:
 def _event_id(event: Event) -> uuid.UUID:
     """A UUIDv7 of the event's instant; its other bits come from the event's key, so they never change."""
     happened_at = datetime.datetime.fromisoformat(event.occurred_at)
-    rest = int.from_bytes(hashlib.blake2b(event.key.encode(), digest_size=10).digest(), "big")
-    number = int(happened_at.timestamp() * 1000) << 80 | rest
+    digest = int.from_bytes(hashlib.blake2b(event.key.encode(), digest_size=10).digest(), "big")
+    number = int(happened_at.timestamp() * 1000) << 80 | digest
     number = number & ~(0xF << 76) | 0x7 << 76
     return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 

@@ -42,14 +42,16 @@ def made() -> Schema:
         item[operation.route.method.lower()] = path_item(operation, record_of, example, shared)
     pages = {f"{record}Page": _page(record) for record in _listed(record_of)}
     schemas |= (
-        pages | {"Error": _error()} | {deliveries.schema_name(one): deliveries.envelope(one) for one in events.EVENTS}
+        pages
+        | {"Error": _error()}
+        | {deliveries.schema_name(event): deliveries.envelope(event) for event in events.EVENTS}
     )
     for name in schemas:
         if "entity_type" in schemas[name].get("properties", {}):
             schemas[name]["examples"] = [example(name)]
     schemas |= feeds.schemas(record_of, ENTITY_TYPES, example)
     schemas["EventPage"] = feeds.event_page()
-    found: Schema = {
+    document: Schema = {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": _version(), "description": _introduction(schemas)},
         "servers": [{"url": BASE_URL, "description": "This installation"}],
@@ -62,7 +64,7 @@ def made() -> Schema:
             }
         ],
         "paths": paths,
-        "webhooks": {one.key: deliveries.webhook(one, example(one.data)) for one in events.EVENTS},
+        "webhooks": {event.key: deliveries.webhook(event, example(event.data)) for event in events.EVENTS},
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "responses": dict(sorted(shared.items())),
@@ -77,31 +79,31 @@ def made() -> Schema:
             },
         },
     }
-    samples.add(found, clients.described(found))
-    return found
+    samples.add(document, clients.described(document))
+    return document
 
 
 def _introduction(schemas: Schema) -> str:
-    types = sorted({found for schema in schemas.values() if (found := _entity_type(schema))})
-    return INTRODUCTION.replace("{entity_types}", ", ".join(f"`{found}`" for found in types))
+    types = sorted({entity_type for schema in schemas.values() if (entity_type := _entity_type(schema))})
+    return INTRODUCTION.replace("{entity_types}", ", ".join(f"`{entity_type}`" for entity_type in types))
 
 
 def _entity_type(schema: Schema) -> str:
     """Of the record that a schema describes; empty if it describes none."""
-    found: str = schema.get("properties", {}).get("entity_type", {}).get("const", "")
-    return found
+    entity_type: str = schema.get("properties", {}).get("entity_type", {}).get("const", "")
+    return entity_type
 
 
 def _schemas() -> Schema:
     """Every public schema by name, of all contexts; two of the same name must be equal."""
-    found: Schema = {}
+    schemas: Schema = {}
     for context in CONTEXTS:
         file = records_file(context)
         shapes = json.loads(file.read_text().replace('"#/$defs/', f'"{events.REF}')) if file.exists() else {"$defs": {}}
         for name, shape in shapes["$defs"].items():
-            if found.setdefault(name, shape) != shape:
+            if schemas.setdefault(name, shape) != shape:
                 raise ValueError(f"{file.relative_to(ROOT)}: {name} differs from the one of another context")
-    return found | events.INLINE
+    return schemas | events.INLINE
 
 
 def _record_of(schemas: Schema) -> dict[str, str]:
@@ -114,7 +116,7 @@ def _record_of(schemas: Schema) -> dict[str, str]:
 
 
 def _listed(record_of: dict[str, str]) -> list[str]:
-    nouns = [one.route.path.rpartition("/")[2] for one in OPERATIONS if one.kind == "list"]
+    nouns = [operation.route.path.rpartition("/")[2] for operation in OPERATIONS if operation.kind == "list"]
     missing = [noun for noun in nouns if noun not in record_of]
     if missing:
         raise ValueError(f"no record's entity_type is a Literal that says what these lists hold: {', '.join(missing)}")
@@ -200,10 +202,10 @@ def _example(schemas: Schema, record: str) -> Any:
 
 def _version() -> str:
     """The contract's version: the date of its last change."""
-    found = re.search(r"^## (\d{4}-\d\d-\d\d)", CHANGES.read_text(), re.MULTILINE)
-    if found is None:
+    version = re.search(r"^## (\d{4}-\d\d-\d\d)", CHANGES.read_text(), re.MULTILINE)
+    if version is None:
         raise ValueError(f"{CHANGES.relative_to(ROOT)} names no date")
-    return found[1]
+    return version[1]
 
 
 def _is_used(tag: str, paths: Schema) -> bool:

@@ -162,7 +162,7 @@ def codes(operation: Operation) -> Codes:
     route = operation.route
     if operation.scope == "public":
         return {400: ("invalid_request",), 405: ("method_not_allowed",)}
-    found: Codes = {
+    codes_of_route: Codes = {
         400: ("invalid_request",),
         401: ("unauthorized", "key_revoked"),
         403: ("company_inactive",) if operation.scope == "any" else ("insufficient_scope", "company_inactive"),
@@ -171,17 +171,17 @@ def codes(operation: Operation) -> Codes:
         500: ("internal_error",),
     }
     if operation.id_field:
-        found[404] = ("not_found",)
+        codes_of_route[404] = ("not_found",)
     if operation.kind == "list":
-        found[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
+        codes_of_route[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
         if route.path in FILTER_422:
-            found[422] = ("invalid_request",)
+            codes_of_route[422] = ("invalid_request",)
     if operation.kind == "feed":
-        found[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
-        found[410] = ("cursor_expired",)
-        found[422] = ("invalid_request",)
+        codes_of_route[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
+        codes_of_route[410] = ("cursor_expired",)
+        codes_of_route[422] = ("invalid_request",)
     if operation.kind == "write":
-        found[400] = ("invalid_request", "idempotency_key_required")
-        found[409] = ("idempotency_in_progress", "idempotency_mismatch")
-        found |= WRITES[f"{route.method} {route.path}"].codes
-    return dict(sorted(found.items()))
+        codes_of_route[400] = ("invalid_request", "idempotency_key_required")
+        codes_of_route[409] = ("idempotency_in_progress", "idempotency_mismatch")
+        codes_of_route |= WRITES[f"{route.method} {route.path}"].codes
+    return dict(sorted(codes_of_route.items()))

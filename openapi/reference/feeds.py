@@ -18,26 +18,26 @@ CURSOR = "1.AbCdEf0123456789_-AbCdEf0123456789_-AbCdEf0123456789_-"
 
 def schemas(record_of: Mapping[str, str], entity_types: Mapping[str, str], example: Example) -> Schema:
     """All schemas of the routes below /changes, by name."""
-    found: Schema = {}
+    schemas_of_feeds: Schema = {}
     for operation in OPERATIONS:
         path = operation.route.path
         if operation.kind == "feed" and path.startswith(CHANGES):
             noun = path.removeprefix(CHANGES)
             record = record_of[noun]
-            found[f"{record}Change"] = _change(record, entity_types[noun], example)
-            found[f"{record}ChangePage"] = _page(f"{record}Change")
-    return found
+            schemas_of_feeds[f"{record}Change"] = _change(record, entity_types[noun], example)
+            schemas_of_feeds[f"{record}ChangePage"] = _page(f"{record}Change")
+    return schemas_of_feeds
 
 
 def change_example(record: str, entity_type: str, example: Example) -> Schema:
     """An item that has a record."""
-    shown = example(record)
+    example_record = example(record)
     return {
         "schema_version": 1,
         "entity_type": entity_type,
-        "entity_id": shown["entity_id"],
+        "entity_id": example_record["entity_id"],
         "gone": False,
-        "record": shown,
+        "record": example_record,
     }
 
 
@@ -49,7 +49,7 @@ def event_page() -> Schema:
     """A page of events, with their numbers."""
     page = _page("")
     properties = page["properties"]
-    envelopes = [{"$ref": REF + deliveries.schema_name(one)} for one in events.EVENTS]
+    envelopes = [{"$ref": REF + deliveries.schema_name(event)} for event in events.EVENTS]
     data = {
         "description": "The envelopes, byte for byte as they are delivered, ascending by number; `[]` where there are "
         "none. Ignore events whose key you do not know.",
@@ -65,7 +65,7 @@ def event_page() -> Schema:
     }
     page["description"] = "One page of events."
     page["properties"] = {"data": data, "positions": numbers} | {
-        name: one for name, one in properties.items() if name != "data"
+        name: property_schema for name, property_schema in properties.items() if name != "data"
     }
     page["required"] = list(page["properties"])
     return page

@@ -17,29 +17,29 @@ _UPPER = ("maximum", "maxLength", "maxItems")
 _WORDS = ("description", "summary", "example", "examples")
 
 
-def bare(found: Any) -> Any:
+def bare(node: Any) -> Any:
     """The document without its words and examples, as a release stores it."""
-    if isinstance(found, list):
-        return [bare(one) for one in found]
-    if not isinstance(found, dict):
-        return found
+    if isinstance(node, list):
+        return [bare(item) for item in node]
+    if not isinstance(node, dict):
+        return node
     # A field may also have such a name; its value is then a schema.
-    return {name: bare(one) for name, one in found.items() if name not in _WORDS or _is_schema(one)}
+    return {name: bare(item) for name, item in node.items() if name not in _WORDS or _is_schema(item)}
 
 
-def _is_schema(found: Any) -> bool:
-    return isinstance(found, dict) and bool({"type", "$ref", "anyOf"} & set(found))
+def _is_schema(node: Any) -> bool:
+    return isinstance(node, dict) and bool({"type", "$ref", "anyOf"} & set(node))
 
 
-def problems(released: Schema, made: Schema) -> list[str]:
+def problems(released: Schema, current: Schema) -> list[str]:
     """The changes that break clients of the released document, one sentence each."""
-    return list(_Gate(released, made).problems())
+    return list(_Gate(released, current).problems())
 
 
 class _Gate:
-    def __init__(self, released: Schema, made: Schema) -> None:
+    def __init__(self, released: Schema, current: Schema) -> None:
         self._released = released
-        self._made = made
+        self._made = current
         self._seen: set[tuple[str, str, str]] = set()
 
     def problems(self) -> Iterator[str]:
@@ -58,7 +58,7 @@ class _Gate:
             if key not in self._made["webhooks"]:
                 yield f"event {key}: removed"
                 continue
-            old, new = (_body(one["post"]["requestBody"]) for one in (item, self._made["webhooks"][key]))
+            old, new = (_body(webhook["post"]["requestBody"]) for webhook in (item, self._made["webhooks"][key]))
             yield from self._answered(f"event {key}", old, new)
 
     def _operation(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
@@ -82,15 +82,15 @@ class _Gate:
                     yield from self._response(f"{where} {status}", response, new["responses"][status])
 
     def _parameters(self, where: str, old: list[Schema], new: list[Schema]) -> Iterator[str]:
-        known = {(one["in"], one["name"]): one for one in old}
-        now = {(one["in"], one["name"]): one for one in new}
-        for place, one in known.items():
+        old_by_place = {(parameter["in"], parameter["name"]): parameter for parameter in old}
+        now = {(parameter["in"], parameter["name"]): parameter for parameter in new}
+        for place, old_parameter in old_by_place.items():
             if place not in now:
                 yield f"{where}: parameter {place[1]} removed"
             else:
-                yield from self._asked(f"{where} {place[1]}", one["schema"], now[place]["schema"])
-        for place, one in now.items():
-            if one.get("required") and not known.get(place, {}).get("required"):
+                yield from self._asked(f"{where} {place[1]}", old_parameter["schema"], now[place]["schema"])
+        for place, new_parameter in now.items():
+            if new_parameter.get("required") and not old_by_place.get(place, {}).get("required"):
                 yield f"{where}: parameter {place[1]} is newly required"
 
     def _response(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
@@ -130,8 +130,8 @@ class _Gate:
             if name in required and name not in required_now:
                 yield f"{where}.{name}: may be absent now"
             yield from self._answered(f"{where}.{name}", schema, fields_now[name])
-        for one, other in zip(_items(before), _items(now), strict=True):
-            yield from self._answered(f"{where}[]", one, other)
+        for item_before, other in zip(_items(before), _items(now), strict=True):
+            yield from self._answered(f"{where}[]", item_before, other)
 
     def _asked(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
         """Compares a schema that callers send."""
@@ -162,35 +162,37 @@ class _Gate:
                 yield from self._asked(f"{where}.{name}", schema, fields_now[name])
         for name in sorted(required_now - required):
             yield f"{where}.{name}: newly required"
-        for one, other in zip(_items(before), _items(now), strict=True):
-            yield from self._asked(f"{where}[]", one, other)
+        for item_before, other in zip(_items(before), _items(now), strict=True):
+            yield from self._asked(f"{where}[]", item_before, other)
 
     def _is_known(self, direction: str, old: Schema, new: Schema) -> bool:
         """Whether the same two named schemas were compared before: each is reported once, and may contain itself."""
         if "$ref" not in old or "$ref" not in new:
             return False
         pair = (direction, old["$ref"], new["$ref"])
-        known = pair in self._seen
+        is_seen = pair in self._seen
         self._seen.add(pair)
-        return known
+        return is_seen
 
     def _arms(self, document: Schema, schema: Schema) -> list[Schema]:
         """The alternatives of a schema, of which a value must match one, with references resolved."""
         if "anyOf" in schema:
-            return [arm for one in schema["anyOf"] for arm in self._arms(document, one)]
+            return [arm for option in schema["anyOf"] for arm in self._arms(document, option)]
         if "$ref" in schema:
             return self._arms(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
         return [schema]
 
 
-def _body(found: Schema) -> Schema:
-    (content,) = found["content"].values()
+def _body(body: Schema) -> Schema:
+    (content,) = body["content"].values()
     schema: Schema = content["schema"]
     return schema
 
 
 def _types(arms: list[Schema]) -> set[str]:
-    return {one for arm in arms for one in (arm["type"] if isinstance(arm["type"], list) else [arm["type"]])}
+    return {
+        type_name for arm in arms for type_name in (arm["type"] if isinstance(arm["type"], list) else [arm["type"]])
+    }
 
 
 def _listed(arms: list[Schema]) -> str:
@@ -199,8 +201,8 @@ def _listed(arms: list[Schema]) -> str:
 
 def _word(arms: list[Schema], word: str) -> Any:
     """The keyword's value in the only alternative that is not null; None if that lacks it or there are several."""
-    found = [arm.get(word) for arm in arms if arm["type"] != "null"]
-    return found[0] if len(found) == 1 else None
+    values = [arm.get(word) for arm in arms if arm["type"] != "null"]
+    return values[0] if len(values) == 1 else None
 
 
 def _fields(arms: list[Schema]) -> tuple[Schema, set[str]]:

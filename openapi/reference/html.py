@@ -24,8 +24,8 @@ def markdown(text: str) -> str:
     )
 
 
-def _heading(found: re.Match[str]) -> str:
-    level, inside = found.groups()
+def _heading(match: re.Match[str]) -> str:
+    level, inside = match.groups()
     return f'<h{level} id="{slug(unescape(re.sub("<.*?>", "", inside)))}">{inside}</h{level}>'
 
 
@@ -44,11 +44,11 @@ def _tables(html: str) -> str:
 
     The roles keep a table a table where its display is another one.
     """
-    return re.sub(r"<table>.*?</table>", lambda one: _labelled(one[0]), html, flags=re.DOTALL)
+    return re.sub(r"<table>.*?</table>", lambda table: _labelled(table[0]), html, flags=re.DOTALL)
 
 
 def _labelled(table: str) -> str:
-    heads = [unescape(re.sub("<.*?>", "", one)) for one in re.findall(r"<th\b[^>]*>(.*?)</th>", table)]
+    heads = [unescape(re.sub("<.*?>", "", cell)) for cell in re.findall(r"<th\b[^>]*>(.*?)</th>", table)]
     number = 0
 
     def cell(_: re.Match[str]) -> str:
@@ -66,7 +66,7 @@ def _labelled(table: str) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table. heads: text; rows: HTML."""
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
     return _labelled(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>") + "\n"
 
@@ -111,8 +111,8 @@ def folded_article(name: str, remark: str, article: str) -> str:
     return f"<details><summary>{code(name)}{about}</summary>\n{article}</details>\n"
 
 
-def json_block(found: Any) -> str:
-    return block(json.dumps(found, indent=2, ensure_ascii=False))
+def json_block(document: Any) -> str:
+    return block(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def type_of(schema: Schema, link: Link) -> str:
@@ -121,12 +121,12 @@ def type_of(schema: Schema, link: Link) -> str:
         name = schema["$ref"].removeprefix(_SCHEMAS)
         return f'<a href="{escape(link(name))}">{escape(name)}</a>'
     if "anyOf" in schema:
-        arms = [one for one in schema["anyOf"] if one != {"type": "string"} or len(schema["anyOf"]) == 1]
-        return " or ".join("null" if one == {"type": "null"} else type_of(one, link) for one in arms)
+        arms = [arm for arm in schema["anyOf"] if arm != {"type": "string"} or len(schema["anyOf"]) == 1]
+        return " or ".join("null" if arm == {"type": "null"} else type_of(arm, link) for arm in arms)
     if "const" in schema:
         return "always " + code(json.dumps(schema["const"]))
     if "enum" in schema:
-        return "one of " + ", ".join(code(str(one)) for one in schema["enum"])
+        return "one of " + ", ".join(code(str(value)) for value in schema["enum"])
     if schema.get("type") == "array":
         return f"array of {type_of(schema['items'], link)}{_bounds(schema)}"
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -146,4 +146,4 @@ def _bounds(schema: Schema) -> str:
         details.append(f"{schema['maxLength']:,} characters at most")
     if "minimum" in schema and "maximum" in schema:
         details.append(f"{schema['minimum']:,} to {schema['maximum']:,}")
-    return "".join(f", {one}" for one in details)
+    return "".join(f", {detail}" for detail in details)

@@ -92,23 +92,23 @@ _TYPES = {
 
 def document() -> dict[str, Any]:
     """Every kind, the service and RPC that take its rows, and its columns, the required ones first."""
-    return {"$comment": MADE_BY, "kinds": [_kind(one) for one in IMPORTS]}
+    return {"$comment": MADE_BY, "kinds": [_kind(kind) for kind in IMPORTS]}
 
 
 def with_table(page: str) -> str:
     """docs/imports.md with new tables between its two markers. Raises ValueError if a marker is missing."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, remainder = page.partition(BEGIN)
+    _, end, after = remainder.partition(END)
     if not begin or not end:
         raise ValueError(f"docs/imports.md lacks {BEGIN} or {END}")
     lines = ["| kind | columns |", "|---|---|"]
     kinds = document()["kinds"]
     for kind in kinds:
-        columns = (f"**{one['name']}**" if one["required"] else str(one["name"]) for one in kind["columns"])
+        columns = (f"**{column['name']}**" if column["required"] else str(column["name"]) for column in kind["columns"])
         lines.append(f"| {kind['name']} | {', '.join(columns)} |")
     lines += ["", "| cap | columns |", "|---|---|", *(f"| {cap} | {columns} |" for cap, columns in _caps(kinds))]
     meanings = [
-        f"| {name} of {one.kind} | {words} |" for one in IMPORTS for name, words in words_of(_struct(one)).items()
+        f"| {name} of {kind.kind} | {words} |" for kind in IMPORTS for name, words in words_of(_struct(kind)).items()
     ]
     lines += ["", "| column | means |", "|---|---|", *meanings]
     return before + "\n".join((begin, *lines, end)) + after
@@ -136,28 +136,28 @@ def _caps(kinds: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
         yield " to ".join(bounds), ", ".join(names)
 
 
-def _kind(one: Import) -> dict[str, Any]:
-    struct = _struct(one)
+def _kind(kind: Import) -> dict[str, Any]:
+    struct = _struct(kind)
     hints = typing.get_type_hints(struct, include_extras=True)
     columns = [_column(field, hints[field.name]) for field in msgspec.structs.fields(struct)]
     return {
-        "name": one.kind,
-        "service": one.package.replace("_", "-"),
-        "contract": f"makeready.{one.contract}",
-        "rpc": one.rpc,
+        "name": kind.kind,
+        "service": kind.package.replace("_", "-"),
+        "contract": f"makeready.{kind.contract}",
+        "rpc": kind.rpc,
         "columns": sorted(columns, key=lambda column: not column["required"]),
-    } | ({"order": list(one.order)} if one.order else {})
+    } | ({"order": list(kind.order)} if kind.order else {})
 
 
-def _struct(one: Import) -> type[msgspec.Struct]:
-    path = importlib.import_module(one.package).__path__
-    for module in pkgutil.walk_packages(path, f"{one.package}."):
+def _struct(kind: Import) -> type[msgspec.Struct]:
+    path = importlib.import_module(kind.package).__path__
+    for module in pkgutil.walk_packages(path, f"{kind.package}."):
         if re.match("records|inputs", module.name.rpartition(".")[2]):
-            found = vars(importlib.import_module(module.name)).get(one.struct)
-            if found is not None and found.__module__ == module.name:
-                struct: type[msgspec.Struct] = found
+            struct_of_module = vars(importlib.import_module(module.name)).get(kind.struct)
+            if struct_of_module is not None and struct_of_module.__module__ == module.name:
+                struct: type[msgspec.Struct] = struct_of_module
                 return struct
-    raise Undescribed(f"{one.package} has no {one.struct} in a module named inputs or records")
+    raise Undescribed(f"{kind.package} has no {kind.struct} in a module named inputs or records")
 
 
 def _column(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:

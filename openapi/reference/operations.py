@@ -32,27 +32,27 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
     """
     route = operation.route
     summary, description = _told(operation)
-    found: Schema = {
+    item: Schema = {
         "operationId": operation_id(operation),
         "summary": summary,
         "description": description,
         "tags": [_tag(operation)],
     }
     if operation.scope == "public":
-        found["security"] = []
+        item["security"] = []
     elif operation.scope != "any":
-        found["security"] = [{"bearer": [operation.scope]}]
+        item["security"] = [{"bearer": [operation.scope]}]
     record = record_of.get(route.path.split("/")[1])
     if parameters := _parameters(operation, example(record)["entity_id"] if record else 0):
-        found["parameters"] = parameters
+        item["parameters"] = parameters
     if operation.kind == "write":
         body = WRITES[f"{route.method} {route.path}"].body
-        found["requestBody"] = {
+        item["requestBody"] = {
             "required": True,
             "content": json_content({"$ref": REF + body}, {"body": example(body)}),
         }
-    found["responses"] = responses(operation, record_of, example, shared)
-    return found
+    item["responses"] = responses(operation, record_of, example, shared)
+    return item
 
 
 def _tag(operation: Operation) -> str:
@@ -86,18 +86,18 @@ def _told(operation: Operation) -> tuple[str, str]:
     noun, note = LISTS_AND_FETCHES[collection]
     if operation.kind == "list":
         return f"List {noun}", " ".join(filter(None, (f"A page of {noun}, ascending by id.", note)))
-    one = {"properties": "property", "utility meters": "utility meter"}.get(noun, noun[:-1])
-    article = "an" if one[0] in "aei" else "a"
-    return f"Fetch {article} {one}", " ".join(filter(None, (f"One {one} by its id.", note)))
+    singular = {"properties": "property", "utility meters": "utility meter"}.get(noun, noun[:-1])
+    article = "an" if singular[0] in "aei" else "a"
+    return f"Fetch {article} {singular}", " ".join(filter(None, (f"One {singular} by its id.", note)))
 
 
 def _parameters(operation: Operation, example_id: int) -> list[Schema]:
-    found: list[Schema] = []
+    parameters: list[Schema] = []
     for number, name in enumerate(operation.ids):
         schema: Schema = {"type": "integer", "format": "int64", "minimum": 1}
         if name == "event_id":
             schema = {"type": "string", "maxLength": ID_CHARACTERS_MAX}
-        found.append(
+        parameters.append(
             {
                 "name": name,
                 "in": "path",
@@ -107,10 +107,10 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                 "example": ID_EXAMPLES[name] if number else example_id,
             }
         )
-    found += [_filter(one, operation.route.path) for one in operation.filters]
+    parameters += [_filter(query_filter, operation.route.path) for query_filter in operation.filters]
     if operation.kind == "list":
-        found.append(_limit())
-        found.append(
+        parameters.append(_limit())
+        parameters.append(
             {
                 "name": "cursor",
                 "in": "query",
@@ -119,11 +119,11 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
             }
         )
     if operation.kind == "feed":
-        found += _feed_parameters()
+        parameters += _feed_parameters()
     if operation.kind == "snapshot":
-        found += [_after(name) for name in operation.allowed_query]
+        parameters += [_after(name) for name in operation.allowed_query]
     if operation.kind == "write":
-        found.append(
+        parameters.append(
             {
                 "name": "Idempotency-Key",
                 "in": "header",
@@ -140,7 +140,7 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                 "example": "7f2c1f0e-6a55-4b0c-9d0a-0f6f3c1f8f11",
             }
         )
-    return found
+    return parameters
 
 
 def _limit() -> Schema:
@@ -185,20 +185,20 @@ def _after(name: str) -> Schema:
     }
 
 
-def _filter(one: Filter, path: str = "") -> Schema:
-    if one.name not in FILTERS:
-        raise ValueError(f"the filter {one.name} has no words: write them in openapi/reference/words.py")
-    if not one.labels and one.name not in FILTER_EXAMPLES:
-        raise ValueError(f"the filter {one.name} has no example: write it in openapi/reference/words.py")
-    description = FILTERS.get(f"{path} {one.name}") or FILTERS[one.name]
-    if one.requires:
-        description += f" Needs `{one.requires}` beside it; alone it is refused with 400."
+def _filter(query_filter: Filter, path: str = "") -> Schema:
+    if query_filter.name not in FILTERS:
+        raise ValueError(f"the filter {query_filter.name} has no words: write them in openapi/reference/words.py")
+    if not query_filter.labels and query_filter.name not in FILTER_EXAMPLES:
+        raise ValueError(f"the filter {query_filter.name} has no example: write it in openapi/reference/words.py")
+    description = FILTERS.get(f"{path} {query_filter.name}") or FILTERS[query_filter.name]
+    if query_filter.requires:
+        description += f" Needs `{query_filter.requires}` beside it; alone it is refused with 400."
     schema: Schema = {"type": "integer"}
-    if one.labels:
-        schema = {"type": "string", "enum": list(one.labels)}
-    elif one.is_instant:
+    if query_filter.labels:
+        schema = {"type": "string", "enum": list(query_filter.labels)}
+    elif query_filter.is_instant:
         schema = {"type": "string", "format": "date-time"}
-    elif one.is_boolean:
+    elif query_filter.is_boolean:
         schema = {"type": "boolean"}
-    example = one.labels[0] if one.labels else FILTER_EXAMPLES[one.name]
-    return {"name": one.name, "in": "query", "description": description, "schema": schema, "example": example}
+    example = query_filter.labels[0] if query_filter.labels else FILTER_EXAMPLES[query_filter.name]
+    return {"name": query_filter.name, "in": "query", "description": description, "schema": schema, "example": example}

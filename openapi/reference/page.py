@@ -31,10 +31,10 @@ def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
         "docs/events": ("Events", _with_examples(catalogue, document["webhooks"])),
         "docs/changes": ("Changes of the API", changes),
     }
-    found = {site.HOME: ("Quickstart", _home(document))}
-    found |= {at: (title, _guide(text)) for at, (title, text) in guides.items()}
-    found |= {at: (title, main) for at, title, main in Pages(document).all()}
-    return {at: site.page(document, at, title, main) for at, (title, main) in found.items()}
+    pages_by_path = {site.HOME: ("Quickstart", _home(document))}
+    pages_by_path |= {at: (title, _guide(text)) for at, (title, text) in guides.items()}
+    pages_by_path |= {at: (title, main) for at, title, main in Pages(document).all()}
+    return {at: site.page(document, at, title, main) for at, (title, main) in pages_by_path.items()}
 
 
 def _with_program(guide: Path, program: Path) -> str:
@@ -62,9 +62,9 @@ def _guide(text: str) -> str:
 def _home(document: Schema) -> str:
     info = document["info"]
     resources = "".join(
-        f'<li><a href="{site.href(site.place_of_tag(one["name"]), site.HOME)}">'
-        f"{escape(site.title_of_tag(one['name']))}</a> {html.inline(one['description'])}</li>\n"
-        for one in document["tags"]
+        f'<li><a href="{site.href(site.place_of_tag(tag["name"]), site.HOME)}">'
+        f"{escape(site.title_of_tag(tag['name']))}</a> {html.inline(tag['description'])}</li>\n"
+        for tag in document["tags"]
     )
     return (
         f"<h1>{escape(info['title'])}</h1>\n"
@@ -79,16 +79,16 @@ def _home(document: Schema) -> str:
 def _quickstart() -> str:
     """The steps of the quickstart, from the programs that the tests run."""
     steps = [_steps(file.read_text()) for file in QUICKSTART_FILES]
-    found = []
+    parts = []
     for number, of_each in enumerate(zip(*steps, strict=True), 1):
         (whole,) = {sentence for sentence, _ in of_each}  # the same in every language
         title, _, about = whole.partition(": ")
         sources = {label: code for label, (_, code) in zip(LANGUAGES, of_each, strict=True)}
-        found.append(
+        parts.append(
             f"<li><h3>{escape(title)}</h3>\n<p>{escape(about[0].upper() + about[1:])}</p>\n"
             f"{html.samples(f'step-{number}', sources)}</li>\n"
         )
-    return f'<ol class="steps">\n{"".join(found)}</ol>\n'
+    return f'<ol class="steps">\n{"".join(parts)}</ol>\n'
 
 
 def _steps(program: str) -> list[tuple[str, str]]:

@@ -22,9 +22,9 @@ _BASIC = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 _BASIC |= {"date": "datetime.date"}
 
 
-def modules(found: Description) -> dict[str, str]:
+def modules(description: Description) -> dict[str, str]:
     """The text of each module by its name."""
-    texts = {"models": _models(found), "resources": _resources(found), "errors": _errors(found)}
+    texts = {"models": _models(description), "resources": _resources(description), "errors": _errors(description)}
     return {f"{name}.py": _formatted(text) for name, text in texts.items()}
 
 
@@ -34,11 +34,11 @@ def _formatted(text: str) -> str:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout  # noqa: S603
 
 
-def _models(found: Description) -> str:
+def _models(description: Description) -> str:
     """Enums, records, events, and the objects that stand in bodies of requests."""
-    answers = {one.answer for resource in found.resources for one in resource.calls if not one.page}
-    events = {one.model for one in found.events}
-    open_enums = {kind.enum for model in found.models for kind in _kinds(model) if kind.is_open}
+    answers = {call.answer for resource in description.resources for call in resource.calls if not call.page}
+    events = {event.model for event in description.events}
+    open_enums = {kind.enum for model in description.models for kind in _kinds(model) if kind.is_open}
     lines = [
         HEAD.format(
             "Records, events and enums.\n\n"
@@ -47,19 +47,19 @@ def _models(found: Description) -> str:
         "from __future__ import annotations\n\nimport datetime\n"
         "from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict\n\n"
         "from makeready_client.answers import Answer, Envelope, Model\n\n",
-        f"CONTRACT = {_text(found.version)}\n",
+        f"CONTRACT = {_text(description.version)}\n",
         '"""The date of the last change of the contract that this was made from."""\n',
-        f"PAGE_RECORDS_MAX = {found.limit_max}\n",
-        f"KINDS = ({', '.join(map(_text, found.kinds))},)\n",
+        f"PAGE_RECORDS_MAX = {description.limit_max}\n",
+        f"KINDS = ({', '.join(map(_text, description.kinds))},)\n",
         '"""The kinds of records that have a snapshot and a feed of changes."""\n\n',
     ]
-    lines += [f"{one.name}: TypeAlias = Literal[{', '.join(map(_text, one.values))}]\n" for one in found.enums]
+    lines += [f"{enum.name}: TypeAlias = Literal[{', '.join(map(_text, enum.values))}]\n" for enum in description.enums]
     lines.append("\n# msgspec takes no union of literals and str; type checkers do, and show the values.\n")
     lines.append("if TYPE_CHECKING:\n")
     lines += [f"    Open{name}: TypeAlias = {name} | str\n" for name in sorted(open_enums)]
     lines.append("else:\n    " + " = ".join(f"Open{name}" for name in sorted(open_enums)) + " = str\n")
-    nested = {kind.model for model in found.models for kind in _kinds(model)}
-    for model in found.models:
+    nested = {kind.model for model in description.models for kind in _kinds(model)}
+    for model in description.models:
         if model.is_body:
             lines += _typed_dict(model) if model.name in nested else ()
         else:
@@ -69,58 +69,58 @@ def _models(found: Description) -> str:
         '\n\nclass UnknownEvent(Envelope):\n    """An event whose key this version does not know."""\n\n',
         "    event_id: str\n    event: str\n    occurred_at: datetime.datetime\n    company_id: int\n",
         "    data: dict[str, Any]\n    change: dict[str, Any] | None\n\n\n",
-        f"Event: TypeAlias = {' | '.join(one.model for one in found.events)} | UnknownEvent\n",
+        f"Event: TypeAlias = {' | '.join(event.model for event in description.events)} | UnknownEvent\n",
         "EVENTS: dict[str, type[Event]] = {",
-        ", ".join(f"{_text(one.key)}: {one.model}" for one in found.events),
+        ", ".join(f"{_text(event.key)}: {event.model}" for event in description.events),
         "}\n",
     ]
     return "".join(lines)
 
 
 def _kinds(model: Model) -> Iterator[Type]:
-    for one in model.fields:
-        yield one.type.item or one.type
+    for field in model.fields:
+        yield field.type.item or field.type
 
 
 def _struct(model: Model, base: str) -> Iterator[str]:
-    renamed = {one.name: f"{one.name}_" for one in model.fields if keyword.iskeyword(one.name)}
+    renamed = {field.name: f"{field.name}_" for field in model.fields if keyword.iskeyword(field.name)}
     options = f", rename={ {new: old for old, new in renamed.items()} }" if renamed else ""
     yield f"\n\nclass {model.name}({base}, kw_only=True{options}):\n"
     yield f"{_doc(_flat(model.description) or 'What has changed.', 4)}\n"
-    for one in model.fields:
-        default = "" if one.is_required else " | None = None"
-        yield f"    {renamed.get(one.name, one.name)}: {_annotation(one.type)}{default}\n"
-        yield _doc(_flat(one.description), 4)
+    for field in model.fields:
+        default = "" if field.is_required else " | None = None"
+        yield f"    {renamed.get(field.name, field.name)}: {_annotation(field.type)}{default}\n"
+        yield _doc(_flat(field.description), 4)
 
 
 def _typed_dict(model: Model) -> Iterator[str]:
     """An object in a body; callers write it as a dict."""
     yield f"\n\nclass {model.name}(TypedDict, total=False):\n{_doc(_flat(model.description), 4)}\n"
-    for one in model.fields:
-        yield f"    {one.name}: {_annotation(one.type)}\n{_doc(_flat(one.description), 4)}"
+    for field in model.fields:
+        yield f"    {field.name}: {_annotation(field.type)}\n{_doc(_flat(field.description), 4)}"
 
 
 def _annotation(kind: Type, prefix: str = "") -> str:
     if kind.item:
-        found = f"list[{_annotation(kind.item, prefix)}]"
+        annotation = f"list[{_annotation(kind.item, prefix)}]"
     elif kind.model:
-        found = prefix + kind.model
+        annotation = prefix + kind.model
     elif kind.enum:
-        found = prefix + ("Open" if kind.is_open else "") + kind.enum
+        annotation = prefix + ("Open" if kind.is_open else "") + kind.enum
     elif isinstance(kind.const, bool):
-        found = "bool"
+        annotation = "bool"
     elif kind.const is not None:
-        found = f"Literal[{_text(kind.const) if isinstance(kind.const, str) else kind.const}]"
+        annotation = f"Literal[{_text(kind.const) if isinstance(kind.const, str) else kind.const}]"
     elif kind.basic:
-        found = _BASIC[kind.basic]
+        annotation = _BASIC[kind.basic]
     else:
         return "None"
-    return f"{found} | None" if kind.nullable else found
+    return f"{annotation} | None" if kind.nullable else annotation
 
 
-def _resources(found: Description) -> str:
+def _resources(description: Description) -> str:
     """A class for each resource, as functions that wait and as coroutines, and the classes that hold all of them."""
-    bodies = {one.name: one for one in found.models}
+    bodies = {model.name: model for model in description.models}
     lines = [
         HEAD.format("The operations of the API, by resource; each class twice, the second time with coroutines."),
         "from __future__ import annotations\n\nimport datetime\nfrom collections.abc import Sequence\n"
@@ -135,43 +135,49 @@ def _resources(found: Description) -> str:
     ]
     for is_async in (False, True):
         a = "Async" if is_async else ""
-        own: tuple[Call, ...] = ()
-        for one in found.resources:
-            if one.name:
-                lines += _resource(one, bodies, is_async=is_async)
+        calls: tuple[Call, ...] = ()
+        for resource in description.resources:
+            if resource.name:
+                lines += _resource(resource, bodies, is_async=is_async)
             else:
-                own = one.calls
+                calls = resource.calls
         lines.append(f'\n\nclass {a}Api({a}Core):\n    """All operations of the API."""\n')
-        for one in found.resources:
-            if one.name:
-                kind = a + one.name.title()
-                lines.append(f"\n    @property\n    def {one.name}(self) -> {kind}:\n        return {kind}(self)\n")
-        for call in own:
+        for resource in description.resources:
+            if resource.name:
+                kind = a + resource.name.title()
+                lines.append(
+                    f"\n    @property\n    def {resource.name}(self) -> {kind}:\n        return {kind}(self)\n"
+                )
+        for call in calls:
             lines += _method(call, bodies, "self", is_async=is_async)
     return "".join(lines)
 
 
-def _resource(one: Resource, bodies: dict[str, Model], *, is_async: bool) -> Iterator[str]:
+def _resource(resource: Resource, bodies: dict[str, Model], *, is_async: bool) -> Iterator[str]:
     a = "Async" if is_async else ""
-    base = BASES[one.name][is_async] if one.name in BASES else f"{a}Resource"
-    yield f"\n\nclass {a}{one.name.title()}({base}):\n"
-    yield f'    """{one.calls[0].path.strip("/").partition("/")[0].title()}: `client.{one.name}`."""\n'
-    for call in one.calls:
+    base = BASES[resource.name][is_async] if resource.name in BASES else f"{a}Resource"
+    yield f"\n\nclass {a}{resource.name.title()}({base}):\n"
+    yield f'    """{resource.calls[0].path.strip("/").partition("/")[0].title()}: `client.{resource.name}`."""\n'
+    for call in resource.calls:
         yield from _method(call, bodies, "self.client", is_async=is_async)
 
 
 def _method(call: Call, bodies: dict[str, Model], client: str, *, is_async: bool) -> Iterator[str]:
     a = "Async" if is_async else ""
     fields = bodies[call.body].fields if call.body else ()
-    values = [*(one for one in fields if one.is_required), *(one for one in fields if not one.is_required), *call.query]
-    keywords = [_parameter(one) for one in values]
+    values = [
+        *(field for field in fields if field.is_required),
+        *(field for field in fields if not field.is_required),
+        *call.query,
+    ]
+    keywords = [_parameter(value) for value in values]
     if call.kind in ("list", "feed"):
         keywords += ["limit: int | None = None", "cursor: str | None = None"]
     if call.kind == "feed":
         keywords.append("wait: int | None = None")
     if call.body:
         keywords.append("idempotency_key: str | None = None")
-    parameters = ["self", *(_parameter(one) for one in call.ids), *(["*", *keywords] if keywords else [])]
+    parameters = ["self", *(_parameter(parameter) for parameter in call.ids), *(["*", *keywords] if keywords else [])]
     returned, expression = _made(call, a, client)
     does_wait = call.kind not in ("list", "feed", "snapshot")
     define = "async def" if is_async and does_wait else "def"
@@ -184,7 +190,11 @@ def _method(call: Call, bodies: dict[str, Model], client: str, *, is_async: bool
 
 def _notes(call: Call, values: Sequence[Field]) -> list[str]:
     """What the parameters mean: a paragraph."""
-    lines = [f"{one.name}: {_flat(one.description)}" for one in (*call.ids, *values) if one.description]
+    lines = [
+        f"{parameter.name}: {_flat(parameter.description)}"
+        for parameter in (*call.ids, *values)
+        if parameter.description
+    ]
     if call.kind in ("list", "feed"):
         lines.append("limit: How many records a page has; as many as the API allows if left out.")
     if call.body:
@@ -192,11 +202,11 @@ def _notes(call: Call, values: Sequence[Field]) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
-def _parameter(one: Field) -> str:
-    kind = _annotation(one.type, "models.").replace("list[", "Sequence[")
-    if one.is_required:
-        return f"{one.name}: {kind}"
-    return f"{one.name}: {kind.removesuffix(' | None')} | None = None"
+def _parameter(parameter: Field) -> str:
+    kind = _annotation(parameter.type, "models.").replace("list[", "Sequence[")
+    if parameter.is_required:
+        return f"{parameter.name}: {kind}"
+    return f"{parameter.name}: {kind.removesuffix(' | None')} | None = None"
 
 
 def _made(call: Call, a: str, client: str) -> tuple[str, str]:
@@ -215,8 +225,8 @@ def _made(call: Call, a: str, client: str) -> tuple[str, str]:
 def _request(call: Call, fields: Sequence[Field], values: Sequence[Field]) -> Iterator[str]:
     place = _text(call.path)
     yield _text(call.method)
-    yield f"path({place}, {', '.join(one.name for one in call.ids)})" if call.ids else place
-    names = [one.name for one in values if one not in fields]
+    yield f"path({place}, {', '.join(call_id.name for call_id in call.ids)})" if call.ids else place
+    names = [field.name for field in values if field not in fields]
     if call.kind in ("list", "feed"):
         names += ["limit", "cursor"]
     if call.kind == "feed":
@@ -224,23 +234,25 @@ def _request(call: Call, fields: Sequence[Field], values: Sequence[Field]) -> It
     if names:
         yield f"query={{{', '.join(f'{_text(name)}: {name}' for name in names)}}}"
     if call.body:
-        yield f"body={{{', '.join(f'{_text(one.name)}: {one.name}' for one in fields)}}}"
+        yield f"body={{{', '.join(f'{_text(field.name)}: {field.name}' for field in fields)}}}"
         yield "idempotency_key=idempotency_key"
 
 
-def _errors(found: Description) -> str:
+def _errors(description: Description) -> str:
     """A class for each code."""
-    own = ["ApiError", "ConnectionFailed", "MakereadyError", "SignatureInvalid"]
-    names = ", ".join(map(_text, ["BY_CODE", *sorted([*own, *(one.name for one in found.failures)])]))
+    client_names = ["ApiError", "ConnectionFailed", "MakereadyError", "SignatureInvalid"]
+    names = ", ".join(
+        map(_text, ["BY_CODE", *sorted([*client_names, *(failure.name for failure in description.failures)])])
+    )
     lines = [
         HEAD.format("A class for each error code of the API, and the errors of this library."),
-        f"from makeready_client.failures import {', '.join(own)}\n\n__all__ = [{names}]\n",
+        f"from makeready_client.failures import {', '.join(client_names)}\n\n__all__ = [{names}]\n",
     ]
-    for one in found.failures:
-        statuses = " or ".join(map(str, one.statuses))
-        described = _flat(f"{statuses} `{one.code}`. {one.meaning} {one.remedy}")
-        lines.append(f"\n\nclass {one.name}(ApiError):\n{_doc(described, 4)}")
-    classes = ", ".join(f"{_text(one.code)}: {one.name}" for one in found.failures)
+    for failure in description.failures:
+        statuses = " or ".join(map(str, failure.statuses))
+        described = _flat(f"{statuses} `{failure.code}`. {failure.meaning} {failure.remedy}")
+        lines.append(f"\n\nclass {failure.name}(ApiError):\n{_doc(described, 4)}")
+    classes = ", ".join(f"{_text(failure.code)}: {failure.name}" for failure in description.failures)
     lines.append(f"\n\nBY_CODE: dict[str, type[ApiError]] = {{{classes}}}\n")
     return "".join(lines)
 
@@ -259,7 +271,7 @@ def _doc(text: str, indent: int) -> str:
 
 def _flat(text: str) -> str:
     """A text of the document, without the line breaks of its source; a paragraph is a line."""
-    return "\n\n".join(" ".join(one.split()) for one in text.split("\n\n"))
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _text(value: str | int) -> str:

@@ -29,18 +29,20 @@ NOT_PUBLIC = {"AdministeredSubscription"}
 
 def schemas(context: str) -> dict[str, Any]:
     """The context's public shapes as JSON Schemas by name. Raises Undescribed."""
-    found = Structs()
+    structs = Structs()
     bodies = {write.body for write in WRITES.values()}
     # Records first: a schema that a record and a body share gets the record's name.
-    for module in sorted(_modules(CONTEXTS[context]), key=lambda one: one.__name__.rpartition(".")[2] == "inputs"):
+    for module in sorted(
+        _modules(CONTEXTS[context]), key=lambda module: module.__name__.rpartition(".")[2] == "inputs"
+    ):
         for name, kind in vars(module).items():
             if name in NOT_PUBLIC or not _is_struct_of(module, kind):
                 continue
             if name in bodies:
-                found.body(kind)
+                structs.body(kind)
             elif name in WITHOUT_TYPE or "entity_type" in kind.__struct_fields__:
-                found.record(kind)
-    return found.schemas
+                structs.record(kind)
+    return structs.schemas
 
 
 def document(context: str) -> dict[str, Any]:
@@ -51,9 +53,11 @@ def document(context: str) -> dict[str, Any]:
 def _modules(package: str) -> list[ModuleType]:
     """Every `records` and `inputs` of the context, except modules of imports' rows, which are internal."""
     path = importlib.import_module(package).__path__
-    found = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
-    wanted = [name for name in found if re.match(r"(records|inputs)(?!\w*import)", name.rpartition(".")[2])]
-    return [importlib.import_module(name) for name in wanted]
+    module_names = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
+    public_names = [
+        name for name in module_names if re.match(r"(records|inputs)(?!\w*import)", name.rpartition(".")[2])
+    ]
+    return [importlib.import_module(name) for name in public_names]
 
 
 def _is_struct_of(module: ModuleType, kind: object) -> bool:

@@ -19,13 +19,13 @@ Schema = dict[str, Any]
 def _verifying() -> str:
     """The verifying function of the guide's receiver, and the names that it needs."""
     source = GUIDE_FILES[0].read_text()
-    wanted = [
+    snippets = [
         ast.get_source_segment(source, node) or ""
         for node in ast.parse(source).body
         if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOLERANCE_SECONDS")
         or (isinstance(node, ast.FunctionDef) and node.name == "is_genuine")
     ]
-    return "import hashlib, hmac, re\n\n{}\n\n{}\n".format(*wanted)
+    return "import hashlib, hmac, re\n\n{}\n\n{}\n".format(*snippets)
 
 
 VERIFYING = _verifying()
@@ -67,29 +67,29 @@ class Pages:
 
     def _owners(self) -> dict[str, str]:
         """The page that describes each schema: the first one that needs it."""
-        found = dict.fromkeys(["Error"], site.ERRORS)
+        owners = dict.fromkeys(["Error"], site.ERRORS)
         for item in self._document["webhooks"].values():
             content = item["post"]["requestBody"]["content"]["application/json"]
             name = content["schema"]["$ref"].rpartition("/")[2]
-            found[name] = EVENTS
+            owners[name] = EVENTS
         for tag in self._document["tags"]:
             for _, _, operation in operations(self._document, tag["name"]):
                 for name in self._reached(operation):
-                    found.setdefault(name, place_of_tag(tag["name"]))
+                    owners.setdefault(name, place_of_tag(tag["name"]))
         for name in self._reached(self._document["webhooks"]):
-            found.setdefault(name, EVENTS)
-        assert found.keys() == self._schemas.keys(), found.keys() ^ self._schemas.keys()
-        return found
+            owners.setdefault(name, EVENTS)
+        assert owners.keys() == self._schemas.keys(), owners.keys() ^ self._schemas.keys()
+        return owners
 
     def _reached(self, start: Any) -> Iterator[str]:
         """The names of the schemas that something refers to, each once, the nearest first."""
         done: set[str] = set()
         waiting = [start]
         while waiting:
-            one = waiting.pop(0)
-            if isinstance(one, dict):
-                if "$ref" in one:
-                    _, _, kind, name = one["$ref"].split("/")
+            node = waiting.pop(0)
+            if isinstance(node, dict):
+                if "$ref" in node:
+                    _, _, kind, name = node["$ref"].split("/")
                     if kind == "schemas" and name not in done:
                         done.add(name)
                         yield name
@@ -97,9 +97,9 @@ class Pages:
                         waiting.append(self._schemas[name])
                     elif kind == "responses":
                         waiting.append(self._document["components"]["responses"][name])
-                waiting += [inside for key, inside in one.items() if key not in ("examples", "x-codeSamples")]
-            elif isinstance(one, list):
-                waiting += one
+                waiting += [inside for key, inside in node.items() if key not in ("examples", "x-codeSamples")]
+            elif isinstance(node, list):
+                waiting += node
 
     def _link(self, at: str, name: str) -> str:
         return site.href(f"{self._owner[name]}#schema-{name}", at)
@@ -107,32 +107,37 @@ class Pages:
     def _resource(self, tag: Schema) -> str:
         name = tag["name"]
         place = place_of_tag(name)
-        found = operations(self._document, name)
+        listed = operations(self._document, name)
         entries = "".join(
-            f'<li><a href="#{one["operationId"]}">{_verb(verb)} {html.code(path)} <span>{escape(one["summary"])}</span>'
-            "</a></li>\n"
-            for path, verb, one in found
+            f'<li><a href="#{operation["operationId"]}">{_verb(verb)} {html.code(path)} '
+            f"<span>{escape(operation['summary'])}</span></a></li>\n"
+            for path, verb, operation in listed
         )
-        shown = _without_twins(
-            (_operation_outline(one), f"{verb.upper()} {path}", one["summary"], self._operation(place, path, verb, one))
-            for path, verb, one in found
+        summaries = _without_twins(
+            (
+                _operation_outline(operation),
+                f"{verb.upper()} {path}",
+                operation["summary"],
+                self._operation(place, path, verb, operation),
+            )
+            for path, verb, operation in listed
         )
         return "".join(
             [
                 f'<h1>{escape(name)}</h1>\n<p class="lead">{html.inline(tag["description"])}</p>\n',
                 f'<ul class="operations">\n{entries}</ul>\n',
-                *shown,
+                *summaries,
                 *self._objects(place),
             ]
         )
 
     def _objects(self, at: str) -> Iterator[str]:
         """The objects that a page describes."""
-        names = sorted(one for one, owner in self._owner.items() if owner == at)
+        names = sorted(name for name, owner in self._owner.items() if owner == at)
         if names:
             yield "<h2>Objects</h2>\n"
         yield from _without_twins(
-            (_object_outline(self._schemas[one]), one, "", self._object(at, one)) for one in names
+            (_object_outline(self._schemas[name]), name, "", self._object(at, name)) for name in names
         )
 
     def _operation(self, at: str, path: str, verb: str, operation: Schema) -> str:
@@ -146,38 +151,39 @@ class Pages:
         if parameters := operation.get("parameters"):
             rows = [
                 (
-                    html.code(one["name"]),
-                    f"{one['in']}, {html.type_of(one['schema'], link)}" + (", required" if one.get("required") else ""),
-                    html.inline(one["description"]),
+                    html.code(parameter["name"]),
+                    f"{parameter['in']}, {html.type_of(parameter['schema'], link)}"
+                    + (", required" if parameter.get("required") else ""),
+                    html.inline(parameter["description"]),
                 )
-                for one in parameters
+                for parameter in parameters
             ]
             parts.append("<h3>Parameters</h3>\n" + html.fields(rows))
         if body := operation.get("requestBody", {}).get("content", {}).get("application/json"):
             parts.append(f"<h3>Body</h3>\n<p>{html.type_of(body['schema'], link)}, as JSON:</p>\n")
             parts.append(self._fields(at, body["schema"]["$ref"].rpartition("/")[2]))
         rows = []
-        shown = []
+        samples = []
         everywhere = []
-        for status, given in operation["responses"].items():
-            if given.get("$ref", "").rpartition("/")[2] in EVERYWHERE:
+        for status, answer in operation["responses"].items():
+            if answer.get("$ref", "").rpartition("/")[2] in EVERYWHERE:
                 everywhere.append(html.code(status))
                 continue
-            response = self._resolved(given)
+            response = self._resolved(answer)
             content: Schema = next(iter(response.get("content", {}).values()), {})
             shape = ""
             if status.startswith("2"):
                 schema = content.get("schema", {})
                 schema = schema.get("contentSchema", {}).get("items", schema)  # of lines: that of a line
                 shape = html.type_of(schema, link) if "$ref" in schema else ""
-                shown += [(status, one["value"]) for one in content.get("examples", {}).values()]
+                samples += [(status, example["value"]) for example in content.get("examples", {}).values()]
             rows.append((html.code(status), shape, html.inline(response["description"])))
         if everywhere:
             errors = f'As for every operation: <a href="{site.href(site.ERRORS, at)}">Errors</a>.'
             rows.append((" ".join(everywhere), "", errors))
         parts.append("<h3>Answers</h3>\n" + html.fields(rows))
-        side = [html.samples(anchor, {one["label"]: one["source"] for one in operation["x-codeSamples"]})]
-        for status, value in shown:
+        side = [html.samples(anchor, {sample["label"]: sample["source"] for sample in operation["x-codeSamples"]})]
+        for status, value in samples:
             inside = html.block(value) if isinstance(value, str) else html.json_block(value)
             side.append(html.folded(f"Answer {status}", inside))
         return (
@@ -206,20 +212,23 @@ class Pages:
             for field, about in schema["properties"].items()
         )
 
-    def _resolved(self, found: Schema) -> Schema:
-        if "$ref" in found:
+    def _resolved(self, schema: Schema) -> Schema:
+        if "$ref" in schema:
             responses: Schema = self._document["components"]["responses"]
-            return dict(responses[found["$ref"].rpartition("/")[2]])
-        return found
+            return dict(responses[schema["$ref"].rpartition("/")[2]])
+        return schema
 
     def _deliveries(self) -> str:
         webhooks = self._document["webhooks"]
         first = next(iter(webhooks.values()))["post"]
-        headers = [(html.code(one["name"]), "", html.inline(one["description"])) for one in first["parameters"]]
-        answers = [
-            (html.code(status), "", html.inline(one["description"])) for status, one in first["responses"].items()
+        headers = [
+            (html.code(header["name"]), "", html.inline(header["description"])) for header in first["parameters"]
         ]
-        found = [
+        answers = [
+            (html.code(status), "", html.inline(response["description"]))
+            for status, response in first["responses"].items()
+        ]
+        sections = [
             f"<h1>Deliveries</h1>\n{html.markdown(DELIVERY)}",
             '<h2 id="headers">Headers of a delivery</h2>\n' + html.fields(headers),
             '<h2 id="answers">What your answer means</h2>\n' + html.fields(answers),
@@ -233,10 +242,13 @@ class Pages:
             name = content["schema"]["$ref"].rpartition("/")[2]
             properties = self._schemas[name]["properties"]
             moved = "null"
-            if of := properties["change"].get("properties"):
-                moved = ", ".join(f"{html.code(one)}: {html.type_of(of[one], link)}" for one in ("field", "from", "to"))
+            if change_properties := properties["change"].get("properties"):
+                moved = ", ".join(
+                    f"{html.code(name)}: {html.type_of(change_properties[name], link)}"
+                    for name in ("field", "from", "to")
+                )
             (example,) = content["examples"].values()
-            found.append(
+            sections.append(
                 f'<article id="event-{key}">\n<h3><a href="#event-{key}">{key}</a></h3>\n'
                 f"<p>{html.inline(item['post']['description'])}</p>\n"
                 f"<p>{html.code('data')}: {html.type_of(properties['data'], link)}. "
@@ -244,7 +256,7 @@ class Pages:
                 + html.folded("Example of a delivery", html.json_block(example["value"]))
                 + "</article>\n"
             )
-        return "".join([*found, *self._objects(EVENTS)])
+        return "".join([*sections, *self._objects(EVENTS)])
 
     def _errors(self) -> str:
         rows = [
@@ -282,10 +294,14 @@ def _without_twins(articles: Iterable[tuple[Any, str, str, str]]) -> Iterator[st
 
 
 def _operation_outline(operation: Schema) -> Any:
-    parameters = [(one["name"], one["description"]) for one in operation.get("parameters", ())]
-    answers = [(status, one.get("description") or one["$ref"]) for status, one in operation["responses"].items()]
+    parameters = [(parameter["name"], parameter["description"]) for parameter in operation.get("parameters", ())]
+    answers = [
+        (status, response.get("description") or response["$ref"]) for status, response in operation["responses"].items()
+    ]
     # A body is an operation's own, and so is a path with an id.
-    alone = "requestBody" in operation or any(one["in"] == "path" for one in operation.get("parameters", ()))
+    alone = "requestBody" in operation or any(
+        parameter["in"] == "path" for parameter in operation.get("parameters", ())
+    )
     return operation["operationId"] if alone else (parameters, answers)
 
 
@@ -305,4 +321,4 @@ def _scope(operation: Schema) -> str:
         return "Public: no key."
     (scope,) = operation["security"][0]["bearer"]
     opened = [scope] if scope == "write" else [scope, "write"]
-    return "Scope " + " or ".join(html.code(one) for one in opened) + "."
+    return "Scope " + " or ".join(html.code(scope) for scope in opened) + "."

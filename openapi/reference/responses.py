@@ -140,7 +140,7 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
     if operation.kind == "write":
         write = WRITES[f"{route.method} {route.path}"]
         headers |= _headers("X-Idempotent-Replay")
-        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer) | write.shown})
+        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer) | write.differing})
         links = _links(_COLLECTIONS.get(write.answer, route.path), "$response.body#/entity_id")
         return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
     if operation.kind == "list":
@@ -189,17 +189,17 @@ def _lines(record: str, example: Example) -> Schema:
 
 def _links(collection: str, entity_id: str) -> Schema:
     """Links from a record's id to every operation below the path of its collection."""
-    found = {
+    links = {
         operation_id(other): {"operationId": operation_id(other), "parameters": {other.id_field: entity_id}}
         for other in OPERATIONS
         if other.route.path.startswith(f"{collection}/{{") and len(other.ids) == 1
     }
-    return {"links": found} if found else {}
+    return {"links": links} if links else {}
 
 
 def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: Schema) -> Schema:
     route = operation.route
-    own = WRITES[f"{route.method} {route.path}"].refusals if operation.kind == "write" else {}
+    refusals = WRITES[f"{route.method} {route.path}"].refusals if operation.kind == "write" else {}
     key = next(
         key
         for key in (f"{route.path} {status}", f"{operation.kind} {status}", f"{operation.scope} {status}", str(status))
@@ -212,8 +212,8 @@ def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: 
         headers |= _limits(required=status in (404, 409, 410, 422, 429, 503))
     if status == 429:
         headers |= _headers("Retry-After")
-    words = own.get(status) or _WORDS[key]
-    if key == "list 422" and not any(one.labels for one in operation.filters):
+    words = refusals.get(status) or _WORDS[key]
+    if key == "list 422" and not any(query_filter.labels for query_filter in operation.filters):
         words += " No filter of this list has one at present."
     schema = {"$ref": REF + "Error", "properties": {"error": {"properties": {"code": {"enum": list(names)}}}}}
     examples = {name: {"error": {"code": name, "message": _sentence(operation, status, name)}} for name in names}
@@ -223,7 +223,7 @@ def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: 
         "headers": headers,
         "content": json_content(schema, examples),
     }
-    if status in own or key not in _SHARED:
+    if status in refusals or key not in _SHARED:
         return response
     assert shared.setdefault(_SHARED[key], response) == response, f"{_SHARED[key]} differs from operation to operation"
     return {"$ref": f"#/components/responses/{_SHARED[key]}"}
@@ -236,8 +236,8 @@ def _sentence(operation: Operation, status: int, code: str) -> str:
     if code == "invalid_request":
         return _invalid_request(operation, status)
     write = WRITES.get(f"{operation.route.method} {operation.route.path}")
-    own = write.messages.get(status) if write and code == "not_found" else None
-    return own or ERRORS[code].message
+    message = write.messages.get(status) if write and code == "not_found" else None
+    return message or ERRORS[code].message
 
 
 def _invalid_request(operation: Operation, status: int) -> str:
@@ -249,7 +249,7 @@ def _invalid_request(operation: Operation, status: int) -> str:
         return f"The query may hold these keys only: {', '.join(operation.allowed_query)}."
     if operation.kind == "feed" and not operation.filters:
         return f"wait must be a whole number of seconds from 0 to {WAIT_SECONDS_MAX}."
-    closed = [one for one in operation.filters if one.labels]
+    closed = [query_filter for query_filter in operation.filters if query_filter.labels]
     return (
         f"{closed[0].name} must be one of: {', '.join(closed[0].labels)}."
         if closed

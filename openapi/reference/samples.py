@@ -28,15 +28,15 @@ LINE = 72
 
 def add(document: Schema, description: Description) -> None:
     """Adds `x-codeSamples` to every operation of the document."""
-    bodies = {one.name: one.fields for one in description.models if one.is_body}
+    bodies = {model.name: model.fields for model in description.models if model.is_body}
     for resource in description.resources:
         for call in resource.calls:
             operation = document["paths"][call.path][call.method.lower()]
-            made = Sample(call, operation, bodies.get(call.body, ()))
+            sample = Sample(call, operation, bodies.get(call.body, ()))
             operation["x-codeSamples"] = [
-                {"lang": "Shell", "label": "curl", "source": made.curl()},
-                {"lang": "Python", "label": "Python", "source": made.python()},
-                {"lang": "TypeScript", "label": "TypeScript", "source": made.typescript()},
+                {"lang": "Shell", "label": "curl", "source": sample.curl()},
+                {"lang": "Python", "label": "Python", "source": sample.python()},
+                {"lang": "TypeScript", "label": "TypeScript", "source": sample.typescript()},
             ]
 
 
@@ -46,12 +46,14 @@ class Sample:
     def __init__(self, call: Call, operation: Schema, fields: tuple[Field, ...]) -> None:
         self._call = call
         parameters = operation.get("parameters", ())
-        self._ids = [one["example"] for one in parameters if one["in"] == "path"]
+        self._ids = [parameter["example"] for parameter in parameters if parameter["in"] == "path"]
         # A filter of few values says most; the others are in the table beside the example.
         self._query = {
-            one["name"]: one["example"] for one in parameters if one["name"] == "status" and one["in"] == "query"
+            parameter["name"]: parameter["example"]
+            for parameter in parameters
+            if parameter["name"] == "status" and parameter["in"] == "query"
         }
-        self._fields = {one.name: one for one in fields}
+        self._fields = {field.name: field for field in fields}
         self._body: Mapping[str, Any] | None = None
         if content := operation.get("requestBody", {}).get("content", {}).get("application/json"):
             (example,) = content["examples"].values()
@@ -59,7 +61,7 @@ class Sample:
 
     def curl(self) -> str:
         path = self._call.path
-        for name, value in zip((one.name for one in self._call.ids), self._ids, strict=True):
+        for name, value in zip((parameter.name for parameter in self._call.ids), self._ids, strict=True):
             path = path.replace(f"{{{name}}}", str(value))
         query = "&".join(f"{name}={str(value).replace(' ', '%20')}" for name, value in self._query.items())
         words = ["curl"]
@@ -79,8 +81,8 @@ class Sample:
             f"{name}={self._python(value, self._fields.get(name))}"
             for name, value in {**self._query, **(self._body or {})}.items()
         ]
-        given = [*map(_python, self._ids), *keywords]
-        call = _folded(f"client.{self._method(self._call.name)}(", given, ")", 4)
+        arguments = [*map(_python, self._ids), *keywords]
+        call = _folded(f"client.{self._method(self._call.name)}(", arguments, ")", 4)
         begins = PYTHON_BEGINS
         if types := sorted({name for name in ("date", "datetime") if f" {name}.from" in f" {call}".replace("=", " ")}):
             begins = f"from datetime import {', '.join(types)}\n\n{begins}"
@@ -89,12 +91,12 @@ class Sample:
         )
 
     def typescript(self) -> str:
-        given = [*map(_typescript, self._ids)]
+        arguments = [*map(_typescript, self._ids)]
         if self._query:
-            given.append(_typescript(self._query))
+            arguments.append(_typescript(self._query))
         if self._body:
-            given.append(_typescript(self._body))
-        call = f"client.{self._method(camel(self._call.name))}({', '.join(given)})"
+            arguments.append(_typescript(self._body))
+        call = f"client.{self._method(camel(self._call.name))}({', '.join(arguments)})"
         return TYPESCRIPT_BEGINS + self._around(
             call,
             "for await (const {one} of {call}) {{\n  console.log({one}{id});\n}}",
@@ -117,28 +119,28 @@ class Sample:
         names = {"Event": "event", "": "document", "Whoami": "caller", "OccupancyRecord": "occupancy"}
         names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
         answer = self._call.answer
-        one = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())
-        one = "change" if answer.endswith("Change") else one
-        shown = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
-        shown |= {"subscription": ".secret" if answer == "NewSubscription" else ".health"}
-        shown |= {"change": ".entity_id", "replay": ".matched", "reading": ".consumption"}
+        noun = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())
+        noun = "change" if answer.endswith("Change") else noun
+        expressions = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
+        expressions |= {"subscription": ".secret" if answer == "NewSubscription" else ".health"}
+        expressions |= {"change": ".entity_id", "replay": ".matched", "reading": ".consumption"}
         form = loop if self._call.kind in ("list", "feed", "snapshot") else fetch
-        return form.format(one=one, call=call, id=shown.get(one, ".entity_id")) + "\n"
+        return form.format(one=noun, call=call, id=expressions.get(noun, ".entity_id")) + "\n"
 
 
 def _python(value: Any) -> str:
     if isinstance(value, dict):
-        return _folded("{", [f'"{name}": {_python(one)}' for name, one in value.items()], "}", 4)
+        return _folded("{", [f'"{name}": {_python(item)}' for name, item in value.items()], "}", 4)
     if isinstance(value, list):
-        return _folded("[", [_python(one) for one in value], "]", 4)
+        return _folded("[", [_python(item) for item in value], "]", 4)
     return repr(value) if value is None or isinstance(value, bool) else json.dumps(value, ensure_ascii=False)
 
 
 def _typescript(value: Any) -> str:
     if isinstance(value, dict):
-        return _folded("{ ", [f"{name}: {_typescript(one)}" for name, one in value.items()], " }", 2)
+        return _folded("{ ", [f"{name}: {_typescript(item)}" for name, item in value.items()], " }", 2)
     if isinstance(value, list):
-        return _folded("[", [_typescript(one) for one in value], "]", 2)
+        return _folded("[", [_typescript(item) for item in value], "]", 2)
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -147,5 +149,5 @@ def _folded(begins: str, inside: Sequence[str], ends: str, indent: int) -> str:
     short = begins + ", ".join(inside) + ends
     if len(short) < LINE and "\n" not in short:
         return short
-    lines = "".join(textwrap.indent(f"{one},\n", " " * indent) for one in inside)
+    lines = "".join(textwrap.indent(f"{line},\n", " " * indent) for line in inside)
     return f"{begins.strip()}\n{lines}{ends.strip()}"

@@ -23,10 +23,10 @@ def files() -> dict[str, str]:
     """The text of each file, by its name: docs.api.tickets.html is the page /docs/api/tickets."""
     document = json.loads(DOCUMENT.read_text())
     pages = page.pages(document, _catalogue(), CHANGES.read_text())
-    found = {page_file(place): text for place, text in pages.items()}
-    found["index.js"] = site.search_index(document, pages)
+    files_by_path = {page_file(place): text for place, text in pages.items()}
+    files_by_path["index.js"] = site.search_index(document, pages)
     programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
-    return found | {f"{file.name}.txt": file.read_text() for file in programs}
+    return files_by_path | {f"{file.name}.txt": file.read_text() for file in programs}
 
 
 def page_file(place: str) -> str:
@@ -41,11 +41,11 @@ def _catalogue() -> str:
 
 def write() -> None:
     """Writes the files, and removes pages that are none any more: the gateway serves every page that is there."""
-    made = files()
+    files_to_write = files()
     for file in FOLDER.glob("*.html"):
-        if file.name not in made:
+        if file.name not in files_to_write:
             file.unlink()
-    for name, text in made.items():
+    for name, text in files_to_write.items():
         (FOLDER / name).write_text(text)
 
 

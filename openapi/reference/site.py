@@ -98,7 +98,10 @@ def _contents(document: Schema, at: str) -> str:
             if tag["name"] == "Events":
                 entries = [(f"event-{key}", key) for key in document["webhooks"]]
             else:
-                entries = [(one["operationId"], one["summary"]) for _, _, one in operations(document, tag["name"])]
+                entries = [
+                    (operation["operationId"], operation["summary"])
+                    for _, _, operation in operations(document, tag["name"])
+                ]
             inside = "<ul>" + "".join(entry(f"{place}#{anchor}", label) for anchor, label in entries) + "</ul>"
         resources.append(entry(place, title_of_tag(tag["name"]), inside))
     return (
@@ -110,10 +113,10 @@ def _contents(document: Schema, at: str) -> str:
 def operations(document: Schema, tag: str) -> list[tuple[str, str, Schema]]:
     """(path, verb, operation) of each operation of a resource."""
     return [
-        (path, verb, one)
+        (path, verb, operation)
         for path, item in document["paths"].items()
-        for verb, one in item.items()
-        if tag in one["tags"]
+        for verb, operation in item.items()
+        if tag in operation["tags"]
     ]
 
 
@@ -130,13 +133,13 @@ def search_index(document: Schema, pages: Mapping[str, str]) -> str:
     ]
     entries = [
         (
-            one["summary"],
+            operation["summary"],
             f"{verb.upper()} {path}",
-            f"{place_of_tag(tag['name'])}#{one['operationId']}",
-            one["operationId"],
+            f"{place_of_tag(tag['name'])}#{operation['operationId']}",
+            operation["operationId"],
         )
         for tag in document["tags"]
-        for path, verb, one in operations(document, tag["name"])
+        for path, verb, operation in operations(document, tag["name"])
     ]
     entries += [
         (code, "Error", f"{ERRORS}#{code}", " ".join(map(str, error.statuses))) for code, error in errors.ERRORS.items()

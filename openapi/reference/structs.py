@@ -57,7 +57,7 @@ class Structs:
 
     def _add(self, kind: type[msgspec.Struct], *, closed: bool) -> None:
         name = _public(kind.__name__)
-        known = self.schemas.get(name)
+        existing = self.schemas.get(name)
         self.schemas.setdefault(name, {})  # takes its place before its inner Structs; a Struct may contain itself
         words = words_of(kind)
         hints = typing.get_type_hints(kind, include_extras=True)
@@ -78,7 +78,7 @@ class Structs:
                 schema["required"].append(field.encode_name)
         if closed:
             schema["additionalProperties"] = False
-        if known and known != schema:
+        if existing and existing != schema:
             raise Undescribed(f"two Structs named {name} differ: give both the same fields and words, or other names")
         self.schemas[name] = schema
 
@@ -117,19 +117,21 @@ class Structs:
     def _enum(self, values: tuple[Any, ...], name: str, *, closed: bool) -> Schema:
         if len(values) == 1:
             return {"type": "integer" if isinstance(values[0], int) else "string", "const": values[0]}
-        known = [one for one, schema in self.schemas.items() if schema.get("enum") == list(values)]
-        name = known[0] if known else _public(name)
+        same_enums = [
+            name_of_enum for name_of_enum, schema in self.schemas.items() if schema.get("enum") == list(values)
+        ]
+        name = same_enums[0] if same_enums else _public(name)
         self.schemas[name] = {"type": "string", "enum": list(values)}
         return {"$ref": REF + name} if closed else {"anyOf": [{"$ref": REF + name}, {"type": "string"}]}
 
 
 def words_of(kind: type[msgspec.Struct]) -> dict[str, str]:
     """The string below each field, including those of its base classes."""
-    found: dict[str, str] = {}
-    for one in reversed(kind.__mro__):
-        if one is msgspec.Struct or not issubclass(one, msgspec.Struct):
+    words: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base is msgspec.Struct or not issubclass(base, msgspec.Struct):
             continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
         assert isinstance(tree, ast.ClassDef)
         for field, below in zip(tree.body, tree.body[1:], strict=False):
             if (
@@ -139,8 +141,8 @@ def words_of(kind: type[msgspec.Struct]) -> dict[str, str]:
                 and isinstance(below.value, ast.Constant)
                 and isinstance(below.value.value, str)
             ):
-                found[field.target.id] = " ".join(below.value.value.split())
-    return found
+                words[field.target.id] = " ".join(below.value.value.split())
+    return words
 
 
 def _described(kind: type[msgspec.Struct]) -> str:

@@ -17,30 +17,34 @@ _BASIC = {"string": "string", "integer": "number", "number": "number", "boolean"
 _BASIC |= {"instant": "string", "date": "string"}
 
 
-def modules(found: Description) -> dict[str, str]:
+def modules(description: Description) -> dict[str, str]:
     """The text of each module by its name."""
-    return {"models.ts": _models(found), "resources.ts": _resources(found), "errors.ts": _errors(found)}
+    return {
+        "models.ts": _models(description),
+        "resources.ts": _resources(description),
+        "errors.ts": _errors(description),
+    }
 
 
 def camel(name: str) -> str:
     """change_status: changeStatus. Methods have names of the language, fields those of the API."""
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
+    first, *words = name.split("_")
+    return first + "".join(word.title() for word in words)
 
 
-def _models(found: Description) -> str:
+def _models(description: Description) -> str:
     lines = [
         HEAD.format("Records, bodies of requests, events and enums."),
         "/** The date of the last change of the contract that this was made from. */\n",
-        f"export const CONTRACT = {_text(found.version)};\n",
-        f"export const PAGE_RECORDS_MAX = {found.limit_max};\n",
+        f"export const CONTRACT = {_text(description.version)};\n",
+        f"export const PAGE_RECORDS_MAX = {description.limit_max};\n",
         "/** The kinds of records that have a snapshot and a feed of changes. */\n",
-        f"export const KINDS = [{', '.join(map(_text, found.kinds))}] as const;\n",
+        f"export const KINDS = [{', '.join(map(_text, description.kinds))}] as const;\n",
         "/** A value of an enum in an answer: those that are known, or a later version's. */\n",
         "export type Open<T extends string> = T | (string & {});\n\n",
     ]
-    lines += [f"export type {one.name} =\n  {_union(map(_text, one.values))};\n" for one in found.enums]
-    for model in found.models:
+    lines += [f"export type {enum.name} =\n  {_union(map(_text, enum.values))};\n" for enum in description.enums]
+    for model in description.models:
         lines += _interface(model)
     lines.append(
         "\n/** An event whose key this version does not know. */\nexport interface UnknownEvent {\n"
@@ -48,42 +52,42 @@ def _models(found: Description) -> str:
         "  company_id: number;\n  data: Record<string, unknown>;\n  change: Record<string, unknown> | null;\n}\n"
     )
     lines.append("\n/** The envelope of each event by its key. */\nexport interface Events {\n")
-    lines += [f"  {_text(one.key)}: {one.model};\n" for one in found.events]
+    lines += [f"  {_text(event.key)}: {event.model};\n" for event in description.events]
     lines.append("}\nexport type Event = Events[keyof Events] | UnknownEvent;\n")
     return "".join(lines)
 
 
 def _interface(model: Model) -> Iterator[str]:
     yield f"\n{_doc(model.description or 'What has changed.', 0)}export interface {model.name} {{\n"
-    for one in model.fields:
+    for field in model.fields:
         # An optional value of a body may be undefined or null, which both mean that it is left out.
-        optional = "" if one.is_required else "?"
-        kind = _annotation(one.type) + ("" if one.is_required else " | undefined")
-        yield f"{_doc(one.description, 2)}  {one.name}{optional}: {kind};\n"
+        optional = "" if field.is_required else "?"
+        kind = _annotation(field.type) + ("" if field.is_required else " | undefined")
+        yield f"{_doc(field.description, 2)}  {field.name}{optional}: {kind};\n"
     yield "}\n"
 
 
 def _annotation(kind: Type, prefix: str = "") -> str:
     if kind.item:
         item = _annotation(kind.item, prefix)
-        found = f"({item})[]" if "|" in item else f"{item}[]"
+        annotation = f"({item})[]" if "|" in item else f"{item}[]"
     elif kind.model:
-        found = prefix + kind.model
+        annotation = prefix + kind.model
     elif kind.enum:
-        found = f"{prefix}Open<{prefix}{kind.enum}>" if kind.is_open else prefix + kind.enum
+        annotation = f"{prefix}Open<{prefix}{kind.enum}>" if kind.is_open else prefix + kind.enum
     elif isinstance(kind.const, bool):
-        found = "boolean"
+        annotation = "boolean"
     elif kind.const is not None:
-        found = json.dumps(kind.const)
+        annotation = json.dumps(kind.const)
     elif kind.basic:
-        found = _BASIC[kind.basic]
+        annotation = _BASIC[kind.basic]
     else:
         return "null"
-    return f"{found} | null" if kind.nullable else found
+    return f"{annotation} | null" if kind.nullable else annotation
 
 
-def _resources(found: Description) -> str:
-    bodies = {one.name: one for one in found.models}
+def _resources(description: Description) -> str:
+    bodies = {model.name: model for model in description.models}
     lines = [
         HEAD.format("The operations of the API, by resource."),
         'import { type Answered, type CallOptions, Core, Resource, type WriteOptions, path } from "./core.ts";\n'
@@ -92,78 +96,77 @@ def _resources(found: Description) -> str:
         'import { Feed, Pages } from "./paging.ts";\n'
         'import { Snapshot } from "./snapshots.ts";\n',
     ]
-    own: tuple[Call, ...] = ()
-    for one in found.resources:
-        if one.name:
-            lines += _resource(one, bodies)
+    calls: tuple[Call, ...] = ()
+    for resource in description.resources:
+        if resource.name:
+            lines += _resource(resource, bodies)
         else:
-            own = one.calls
+            calls = resource.calls
     lines.append("\n/** All operations of the API. */\nexport class Api extends Core {\n")
     lines += [
-        f"  readonly {one.name}: {one.name.title()} = new {one.name.title()}(this);\n"
-        for one in found.resources
-        if one.name
+        f"  readonly {resource.name}: {resource.name.title()} = new {resource.name.title()}(this);\n"
+        for resource in description.resources
+        if resource.name
     ]
-    for call in own:
+    for call in calls:
         lines += _method(call, bodies, "this")
     lines.append("}\n")
     return "".join(lines)
 
 
-def _resource(one: Resource, bodies: dict[str, Model]) -> Iterator[str]:
-    yield (
-        f"\n/** `client.{one.name}`. */\nexport class {one.name.title()} extends {BASES.get(one.name, 'Resource')} {{\n"
-    )
-    for number, call in enumerate(one.calls):
+def _resource(resource: Resource, bodies: dict[str, Model]) -> Iterator[str]:
+    base = BASES.get(resource.name, "Resource")
+    yield f"\n/** `client.{resource.name}`. */\nexport class {resource.name.title()} extends {base} {{\n"
+    for number, call in enumerate(resource.calls):
         yield from _method(call, bodies, "this.client", is_first=not number)
     yield "}\n"
 
 
 def _method(call: Call, bodies: dict[str, Model], client: str, *, is_first: bool = False) -> Iterator[str]:
-    parameters = [f"{camel(one.name)}: {_parameter(one.type)}" for one in call.ids]
+    parameters = [f"{camel(call_id.name)}: {_parameter(call_id.type)}" for call_id in call.ids]
     query = _query(call)
     if query:
         fields = "; ".join(f"{name}?: {kind} | undefined" for name, kind in query.items())
         parameters.append(f"query: {{ {fields} }} = {{}}")
     if call.body:
-        needed = any(one.is_required for one in bodies[call.body].fields)
+        needed = any(field.is_required for field in bodies[call.body].fields)
         parameters.append(f"body: models.{call.body}{'' if needed else ' = {}'}")
     parameters.append(f"options: {'WriteOptions' if call.body else 'CallOptions'} = {{}}")
     place = (
-        f"path`{re.sub('{(.*?)}', lambda one: '${' + camel(one[1]) + '}', call.path)}`"
+        f"path`{re.sub('{(.*?)}', lambda match: '${' + camel(match[1]) + '}', call.path)}`"
         if call.ids
         else _text(call.path)
     )
     request = [f"method: {_text(call.method)}", f"path: {place}"]
     request += ["query"] * bool(query) + ["body"] * bool(call.body) + ["options"]
-    returned, made = _made(call)
+    returned, constructed = _made(call)
     yield "" if is_first else "\n"
     yield _doc(f"{call.summary}.\n\n{call.description}\n\n{_notes(call)}", 2)
     signature = f"  {camel(call.name)}({', '.join(parameters)}): {returned} {{\n"
     if len(signature) > WIDTH:
-        lines = "".join(f"    {one},\n" for one in _folded(parameters))
+        lines = "".join(f"    {parameter},\n" for parameter in _folded(parameters))
         signature = f"  {camel(call.name)}(\n{lines}  ): {returned} {{\n"
     yield signature
-    yield f"    return {made.format(client=client, request='{ ' + ', '.join(request) + ' }')};\n  }}\n"
+    yield f"    return {constructed.format(client=client, request='{ ' + ', '.join(request) + ' }')};\n  }}\n"
 
 
 def _folded(parameters: list[str]) -> Iterator[str]:
-    for one in parameters:
-        if len(one) + 5 > WIDTH and one.startswith("query: { "):
-            fields = one.removeprefix("query: { ").removesuffix(" } = {}").split("; ")
+    for parameter in parameters:
+        if len(parameter) + 5 > WIDTH and parameter.startswith("query: { "):
+            fields = parameter.removeprefix("query: { ").removesuffix(" } = {}").split("; ")
             yield "query: {\n" + "".join(f"      {field};\n" for field in fields) + "    } = {}"
         else:
-            yield one
+            yield parameter
 
 
 def _query(call: Call) -> dict[str, str]:
     """The types of the query by name."""
-    found = {one.name: _parameter(one.type) for one in call.query}
+    fields = {field.name: _parameter(field.type) for field in call.query}
     if call.kind in ("list", "feed"):
-        found |= {"limit": "number", "cursor": "string"}
+        fields |= {"limit": "number", "cursor": "string"}
     if call.kind == "feed":
-        found["wait"] = "number"
-    return found
+        fields["wait"] = "number"
+    return fields
 
 
 def _parameter(kind: Type) -> str:
@@ -171,8 +174,8 @@ def _parameter(kind: Type) -> str:
 
 
 def _notes(call: Call) -> str:
-    lines = [f"@param {camel(one.name)} {one.description}" for one in call.ids]
-    lines += [f"@param query.{one.name} {one.description}" for one in call.query]
+    lines = [f"@param {camel(call_id.name)} {call_id.description}" for call_id in call.ids]
+    lines += [f"@param query.{parameter.name} {parameter.description}" for parameter in call.query]
     if call.kind in ("list", "feed"):
         lines.append("@param query.limit How many records a page has; as many as the API allows if left out.")
     return "\n\n".join(lines)
@@ -193,20 +196,20 @@ def _made(call: Call) -> tuple[str, str]:
     return f"Promise<Answered<{answer}>>", "{client}.call({request})"
 
 
-def _errors(found: Description) -> str:
+def _errors(description: Description) -> str:
     lines = [
         HEAD.format("A class for each error code of the API."),
         'import { ApiError } from "./failures.ts";\n\n'
         'export { ApiError, ConnectionFailed, MakereadyError, SignatureInvalid } from "./failures.ts";\n',
     ]
-    for one in found.failures:
-        statuses = " or ".join(map(str, one.statuses))
+    for failure in description.failures:
+        statuses = " or ".join(map(str, failure.statuses))
         lines.append(
-            f"\n{_doc(f'{statuses} `{one.code}`. {one.meaning} {one.remedy}', 0)}"
-            f"export class {one.name} extends ApiError {{}}\n"
+            f"\n{_doc(f'{statuses} `{failure.code}`. {failure.meaning} {failure.remedy}', 0)}"
+            f"export class {failure.name} extends ApiError {{}}\n"
         )
     lines.append("\nexport const BY_CODE: Readonly<Record<string, typeof ApiError>> = {\n")
-    lines += [f"  {one.code}: {one.name},\n" for one in found.failures]
+    lines += [f"  {failure.code}: {failure.name},\n" for failure in description.failures]
     lines.append("};\n")
     return "".join(lines)
 
@@ -220,18 +223,18 @@ def _union(values: Iterator[str]) -> str:
 def _doc(text: str, indent: int) -> str:
     """A comment of documentation; empty if there is no text."""
     space = " " * indent
-    paragraphs = [" ".join(one.split()) for one in text.replace("*/", "*\\/").strip().split("\n\n")]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.replace("*/", "*\\/").strip().split("\n\n")]
     if not paragraphs[0]:
         return ""
     if len(paragraphs) == 1 and len(paragraphs[0]) + indent + 7 <= WIDTH:
         return f"{space}/** {paragraphs[0]} */\n"
     lines: list[str] = []
-    for one in paragraphs:
+    for paragraph in paragraphs:
         # Tags follow one another without a blank line.
-        lines += [""] if lines and not (one.startswith("@") and lines[-1].startswith(("@", " "))) else []
+        lines += [""] if lines and not (paragraph.startswith("@") and lines[-1].startswith(("@", " "))) else []
         lines += textwrap.wrap(
-            one, WIDTH - indent - 3, break_on_hyphens=False, break_long_words=False,
-            subsequent_indent="  " if one.startswith("@") else "",
+            paragraph, WIDTH - indent - 3, break_on_hyphens=False, break_long_words=False,
+            subsequent_indent="  " if paragraph.startswith("@") else "",
         )  # fmt: skip
     body = "".join(f"{space} *{' ' + line if line else ''}\n" for line in lines)
     return f"{space}/**\n{body}{space} */\n"

@@ -254,7 +254,7 @@ class Write:
     """The meaning of the codes for this write, by status."""
     messages: dict[int, str]
     """The sentence of an `invalid_request`, by status; under 404 that of a `not_found`."""
-    shown: dict[str, Any] = field(default_factory=dict)
+    differing: dict[str, Any] = field(default_factory=dict)
     """The fields in which the example of its answer differs from the record's."""
 
 

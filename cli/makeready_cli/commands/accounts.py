@@ -56,6 +56,6 @@ async def change_password(operator: Operator, arguments: argparse.Namespace) -> 
     return Answer(record_of(changed), f"The password is changed; sessions ended: {changed.sessions_ended}.")
 
 
-def _codes(made: pb.ConfirmTotpResponse | pb.MakeRecoveryCodesResponse, _arguments: argparse.Namespace) -> Answer:
-    codes = list(made.recovery_codes)
+def _codes(response: pb.ConfirmTotpResponse | pb.MakeRecoveryCodesResponse, _arguments: argparse.Namespace) -> Answer:
+    codes = list(response.recovery_codes)
     return Answer({"recovery_codes": codes}, "\n".join(("Each signs in once, shown only now:", *codes)))

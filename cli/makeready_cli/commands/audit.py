@@ -56,24 +56,26 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
     await ensure_company(operator, arguments.company_id)
     by_service = await asyncio.gather(*(_entries(operator, arguments, service) for service in operator.system.services))
     # Entries may share an instant; within a service their ids give the order.
-    entries = sorted((entry for found in by_service for entry in found), key=_age, reverse=True)[: arguments.limit]
+    entries = sorted((entry for of_service in by_service for entry in of_service), key=_age, reverse=True)[
+        : arguments.limit
+    ]
     rows = [
         (
-            one["recorded_at"],
-            one["actor"],
-            one["action"],
-            one["subject_id"],
-            _worded(one["before"]),
-            _worded(one["after"]),
-            one["request_id"],
+            entry["recorded_at"],
+            entry["actor"],
+            entry["action"],
+            entry["subject_id"],
+            _worded(entry["before"]),
+            _worded(entry["after"]),
+            entry["request_id"],
         )
-        for one in entries
+        for entry in entries
     ]
     headers = ("RECORDED", "ACTOR", "ACTION", "ID", "BEFORE", "AFTER", "REQUEST")
     keys = await _keys_of_deactivated(operator, arguments.company_id, entries)
     lines = [table(headers, rows, "Nobody has done anything that is on record.")]
     lines += [
-        printable(f"Key {one['key_id']} was minted by {one['administrator']}, who is deactivated.") for one in keys
+        printable(f"Key {key['key_id']} was minted by {key['administrator']}, who is deactivated.") for key in keys
     ]
     return Answer({"entries": entries, "keys_of_deactivated": keys}, "\n".join(lines))
 
@@ -82,31 +84,31 @@ async def _keys_of_deactivated(
     operator: Operator, company_id: int, entries: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """The keys that the entries name, as actors or as records, whose administrators are deactivated."""
-    by_keys = {one["actor"] for one in entries if one["actor"].startswith(_KEYS)}
-    about_keys = {f"api_key:{one['subject_id']}" for one in entries if one["subject"] == "key"}
+    by_keys = {entry["actor"] for entry in entries if entry["actor"].startswith(_KEYS)}
+    about_keys = {f"api_key:{entry['subject_id']}" for entry in entries if entry["subject"] == "key"}
     actors = sorted(by_keys | about_keys)
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for start in range(0, len(actors), ACTORS_MAX):
         request = actors_pb2.BatchGetActorsRequest(actors=actors[start : start + ACTORS_MAX])
         answer = await operator.call("gateway", request, actors_pb2.BatchGetActorsResponse, company_id=company_id)
-        for one in answer.actors:
-            if one.HasField("administrator_active") and not one.administrator_active:
-                found[int(one.actor.partition(":")[2])] = one.administrator_name
-    return [{"key_id": key_id, "administrator": name} for key_id, name in sorted(found.items())]
+        for actor in answer.actors:
+            if actor.HasField("administrator_active") and not actor.administrator_active:
+                names[int(actor.actor.partition(":")[2])] = actor.administrator_name
+    return [{"key_id": key_id, "administrator": name} for key_id, name in sorted(names.items())]
 
 
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
     """The newest entries of one service, up to the limit for all services together."""
     request = request_of(_LIST, arguments)
-    found: list[dict[str, Any]] = []
-    while len(found) < arguments.limit:
-        request.limit = min(PAGE_MAX, arguments.limit - len(found))
+    entries: list[dict[str, Any]] = []
+    while len(entries) < arguments.limit:
+        request.limit = min(PAGE_MAX, arguments.limit - len(entries))
         answer = await operator.call(service, request, pb.ListAuditResponse, company_id=arguments.company_id)
-        found += (_shown(entry, service) for entry in answer.entries)
+        entries += (_shown(entry, service) for entry in answer.entries)
         if len(answer.entries) < request.limit:
             break
         request.before_id = answer.entries[-1].id
-    return found
+    return entries
 
 
 def _shown(entry: pb.AuditEntry, service: str) -> dict[str, Any]:

@@ -147,7 +147,7 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
 async def ensure(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Compares first: a fault of the file, or a difference that can't be closed, changes nothing."""
     declared = companies_file.read(arguments.file)
-    if arguments.keys_to is None and not arguments.check and any(one.keys for one in declared):
+    if arguments.keys_to is None and not arguments.check and any(company.keys for company in declared):
         raise UsageError("the file has keys: --keys-to names the file where they are stored")
     operator.trace()
     with contextlib.ExitStack() as stack:
@@ -159,7 +159,7 @@ async def ensure(operator: Operator, arguments: argparse.Namespace) -> Answer:
                     await step.apply()
                 except CommandError as failed:
                     raise CommandError(
-                        f"{step.company}: {step.what} {step.name}: {failed} {done} of {len(steps)} steps are done; "
+                        f"{step.company}: {step.kind} {step.name}: {failed} {done} of {len(steps)} steps are done; "
                         "running it again does the rest."
                     ) from None
     return _ensured(steps, len(declared), is_check=arguments.check)
@@ -171,25 +171,26 @@ def _ensured(steps: Sequence[Step], companies: int, *, is_check: bool) -> Answer
         verbs = {"create": "created", "change": "changed", "store": "stored"}
     lines = [
         printable(
-            f"{one.company}: {one.what} {one.name} {verbs[one.action]}: {json.dumps(one.values, ensure_ascii=False)}"
+            f"{step.company}: {step.kind} {step.name} {verbs[step.action]}: "
+            f"{json.dumps(step.values, ensure_ascii=False)}"
         )
-        for one in steps
+        for step in steps
     ]
     if not steps:
         lines = [f"{companies} {'company is' if companies == 1 else 'companies are'} as declared."]
-    value = {"steps": [one.record() for one in steps], "differs": bool(steps) and is_check}
+    value = {"steps": [step.record() for step in steps], "differs": bool(steps) and is_check}
     return Answer(value, "\n".join(lines), 3 if is_check and steps else 0)
 
 
 async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Reads the settings from the contexts that own them."""
     request = pb.GetCompanyRequest(company_id=arguments.company_id)
-    found = (await operator.call("gateway", request, pb.GetCompanyResponse)).company
-    asked = tickets_pb2.GetTicketPolicyRequest()
+    company = (await operator.call("gateway", request, pb.GetCompanyResponse)).company
+    request_of_policy = tickets_pb2.GetTicketPolicyRequest()
     policy = await operator.call(
-        "svc-tickets", asked, tickets_pb2.GetTicketPolicyResponse, company_id=arguments.company_id
+        "svc-tickets", request_of_policy, tickets_pb2.GetTicketPolicyResponse, company_id=arguments.company_id
     )
-    return _settings(_shown(found) | _policy(policy))
+    return _settings(_shown(company) | _policy(policy))
 
 
 def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> dict[str, Any]:
@@ -201,13 +202,13 @@ def _settings(value: dict[str, Any]) -> Answer:
     return Answer(value, table(("SETTING", "VALUE"), rows, ""))
 
 
-def _counted(found: tickets_pb2.CountStaleTicketsResponse, _arguments: argparse.Namespace) -> Answer:
-    text = f"{found.stale} tickets would be stale, {found.newly_stale} of them are not stale now."
-    return Answer({"stale": found.stale, "newly_stale": found.newly_stale}, text)
+def _counted(counted: tickets_pb2.CountStaleTicketsResponse, _arguments: argparse.Namespace) -> Answer:
+    text = f"{counted.stale} tickets would be stale, {counted.newly_stale} of them are not stale now."
+    return Answer({"stale": counted.stale, "newly_stale": counted.newly_stale}, text)
 
 
-def _listed(found: pb.ListCompaniesResponse, _arguments: argparse.Namespace) -> Answer:
-    records = [{**_shown(company), "created_at": instant(company.created_at)} for company in found.companies]
+def _listed(listed: pb.ListCompaniesResponse, _arguments: argparse.Namespace) -> Answer:
+    records = [{**_shown(company), "created_at": instant(company.created_at)} for company in listed.companies]
     rows = [[_worded(cell) for cell in company.values()] for company in records]
     return Answer(
         {"companies": records},

@@ -136,22 +136,24 @@ def _asking(operator: Operator, company_id: int) -> Ask:
 def _shapes(arguments: argparse.Namespace) -> tuple[list[tuple[Kind, Shape]], Reading]:
     """The kinds to import, each with the shape of its rows, and how the file is read."""
     reading = Reading(arguments.encoding or "", arguments.delimiter or "", arguments.sheet or "")
-    wanted = KINDS.get(arguments.kind)
+    kind_of_file = KINDS.get(arguments.kind)
     if arguments.mapping:
-        mapping = mapping_file.read(arguments.mapping, wanted)
-        shapes: list[tuple[Kind, Shape]] = [(kind, Mapped(one, arguments.file.name)) for kind, one in mapping.records]
+        mapping = mapping_file.read(arguments.mapping, kind_of_file)
+        shapes: list[tuple[Kind, Shape]] = [
+            (kind, Mapped(records, arguments.file.name)) for kind, records in mapping.records
+        ]
         return shapes, reading.or_else(mapping.reading)
-    if wanted is None:
+    if kind_of_file is None:
         raise UsageError(f"KIND {ALL} needs a --mapping, which names the kinds")
-    return [(wanted, Plain(wanted))], reading
+    return [(kind_of_file, Plain(kind_of_file))], reading
 
 
 def _line(file: Path, reason: Reason, example: Example) -> str:
     """A rejected row in full: file, line, field, reason, the value that was looked up, the columns it came from."""
-    known = [] if example.value is None else [_value(example)]
+    values = [] if example.value is None else [_value(example)]
     if reason.columns:
-        known.append(f"column {', '.join(map(quoted, reason.columns))}")
-    more = f" ({'; '.join(filter(None, known))})" if any(known) else ""
+        values.append(f"column {', '.join(map(quoted, reason.columns))}")
+    more = f" ({'; '.join(filter(None, values))})" if any(values) else ""
     field = printable(reason.field) or "the row"
     return f"{printable(file.name)}:{example.line}: {field}: {printable(example.reason)}{more}"
 
@@ -159,8 +161,8 @@ def _line(file: Path, reason: Reason, example: Example) -> str:
 def _value(example: Example) -> str:
     if not example.value:
         return "the value is blank"
-    shown = quoted(example.value)
-    return "" if shown in example.reason else f"the value is {shown}"
+    printed = quoted(example.value)
+    return "" if printed in example.reason else f"the value is {printed}"
 
 
 def _summarize(outcome: Outcome, say: Callable[[str], None]) -> None:
@@ -174,7 +176,7 @@ def _summarize(outcome: Outcome, say: Callable[[str], None]) -> None:
         say(f"Rejected {reason.rows} rows: {kind}{field}: {printable(reason.text)}{columns}")
     for reason in outcome.unusual:
         rows = "1 row that is" if reason.rows == 1 else f"{reason.rows} rows that are"
-        lines = [*(str(one.line) for one in reason.examples), *(["…"] if reason.rows > len(reason.examples) else [])]
+        lines = [*(str(line.line) for line in reason.examples), *(["…"] if reason.rows > len(reason.examples) else [])]
         say(f"Look at {rows} accepted: {reason.kind}: {reason.field} {reason.text} (line {', '.join(lines)})")
 
 
@@ -183,8 +185,8 @@ def _stored(outcome: Outcome, dry_run: bool) -> str:
     if dry_run:
         return "This was a dry run: nothing is stored."
     done = [
-        f"{one.counts.stored} rows of {one.kind}" if len(outcome.kinds) > 1 else f"{one.counts.stored} rows"
-        for one in outcome.kinds
+        f"{kind.counts.stored} rows of {kind.kind}" if len(outcome.kinds) > 1 else f"{kind.counts.stored} rows"
+        for kind in outcome.kinds
     ]
     rejected = outcome.counts.rejected
     more = f" and {rejected} rejected" if rejected else ""
@@ -192,20 +194,22 @@ def _stored(outcome: Outcome, dry_run: bool) -> str:
 
 
 def _answer(outcome: Outcome, dry_run: bool) -> Answer:
-    counts, files = outcome.counts, [one.rejects_file for one in outcome.kinds if one.rejects_file]
+    counts, files = outcome.counts, [kind.rejects_file for kind in outcome.kinds if kind.rejects_file]
     value = _counted(counts, files[0] if files else None)
     lines = [_sentence(counts, dry_run)]
     if len(outcome.kinds) > 1:
-        value["kinds"] = [{"kind": one.kind, **_counted(one.counts, one.rejects_file)} for one in outcome.kinds]
-        lines = [f"{one.kind}: {_sentence(one.counts, dry_run)}" for one in outcome.kinds]
+        value["kinds"] = [{"kind": kind.kind, **_counted(kind.counts, kind.rejects_file)} for kind in outcome.kinds]
+        lines = [f"{kind.kind}: {_sentence(kind.counts, dry_run)}" for kind in outcome.kinds]
     lines += [
-        f"The rejected rows{_of(one, outcome)} are in {one.rejects_file}." for one in outcome.kinds if one.rejects_file
+        f"The rejected rows{_of(kind, outcome)} are in {kind.rejects_file}."
+        for kind in outcome.kinds
+        if kind.rejects_file
     ]
     return Answer(value, "\n".join(lines), REJECTED if counts.rejected else 0)
 
 
-def _of(one: KindOutcome, outcome: Outcome) -> str:
-    return f" of {one.kind}" if len(outcome.kinds) > 1 else ""
+def _of(kind: KindOutcome, outcome: Outcome) -> str:
+    return f" of {kind.kind}" if len(outcome.kinds) > 1 else ""
 
 
 def _counted(counts: Counts, rejects_file: Path | None) -> dict[str, object]:

@@ -42,21 +42,21 @@ async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
     if arguments.service is not None and arguments.service not in services:
         raise UsageError(f"--service must be one of: {', '.join(services)}.")
     kinds = [
-        (service, one)
+        (service, kind)
         for service in ([arguments.service] if arguments.service else services)
-        for one in await _kinds(operator, service)
+        for kind in await _kinds(operator, service)
     ]
     operator.trace()
     rows: dict[tuple[str, str], int] = {}
     for overwrite in [True, False] if arguments.overwrite else [False]:
-        for service, one in kinds:
-            with _progress(f"{service}: {one.kind}") as progress:
-                rows[service, one.kind] = await _take_in(operator, service, one, overwrite, progress)
+        for service, kind in kinds:
+            with _progress(f"{service}: {kind.kind}") as progress:
+                rows[service, kind.kind] = await _take_in(operator, service, kind, overwrite, progress)
     replicas = [
-        {"service": service, "kind": one.kind, "owner": one.owner, "rows": rows[service, one.kind]}
-        for service, one in kinds
+        {"service": service, "kind": kind.kind, "owner": kind.owner, "rows": rows[service, kind.kind]}
+        for service, kind in kinds
     ]
-    lines = [list(one.values()) for one in replicas]
+    lines = [list(replica.values()) for replica in replicas]
     text = table(("SERVICE", "KIND", "OWNER", "ROWS"), lines, "It keeps no rows of others.")
     return Answer({"overwrite": arguments.overwrite, "replicas": replicas}, text)
 
@@ -71,16 +71,16 @@ async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
         raise CommandError(unavailable_message(service, error)) from None
 
 
-async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, progress: Any) -> int:
+async def _take_in(operator: Operator, service: str, kind: pb.ReplicaKind, overwrite: bool, progress: Any) -> int:
     """Copies all rows of one kind from their owner; returns how many."""
-    request = pb.RebuildReplicasRequest(kind=one.kind, overwrite=overwrite)
+    request = pb.RebuildReplicasRequest(kind=kind.kind, overwrite=overwrite)
     rows = 0
     while True:
         try:
             page = await operator.ask(service, request, pb.RebuildReplicasResponse, deadline_seconds=PAGE_SECONDS)
         except ServiceUnavailable as error:
             raise CommandError(
-                f"{service} can't take in the {one.kind.replace('_', ' ')} of {one.owner} after {rows} rows: one of "
+                f"{service} can't take in the {kind.kind.replace('_', ' ')} of {kind.owner} after {rows} rows: one of "
                 "the two, or a database of theirs, does not answer; repeat it once `makeready status` shows both."
             ) from error
         rows += page.rows
@@ -91,6 +91,6 @@ async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwr
 
 
 @contextlib.contextmanager
-def _progress(what: str) -> Iterator[Any]:
-    with tqdm(desc=what, unit=" rows", file=sys.stderr, disable=not sys.stderr.isatty(), leave=False) as progress:
+def _progress(title: str) -> Iterator[Any]:
+    with tqdm(desc=title, unit=" rows", file=sys.stderr, disable=not sys.stderr.isatty(), leave=False) as progress:
         yield progress

@@ -94,10 +94,10 @@ def _add_manifests(verbs: Commands) -> None:
 
 
 def _verb(verbs: Commands, name: str, brief: str, description: str) -> Parser:
-    found = command(verbs, name, brief, description)
-    found.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of secrets")
-    found.set_defaults(needs_system=False)
-    return found
+    parser = command(verbs, name, brief, description)
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of secrets")
+    parser.set_defaults(needs_system=False)
+    return parser
 
 
 async def init(_operator: None, arguments: argparse.Namespace) -> Answer:
@@ -124,8 +124,8 @@ async def init(_operator: None, arguments: argparse.Namespace) -> Answer:
     except OSError as error:
         raise CommandError(f"{error.filename}: {error.strerror}.") from None
     sql = folder / "databases.sql"
-    said = f"The secrets are in {folder}; the databases' administrator runs {sql}."
-    return Answer({"folder": str(folder), "databases_sql": str(sql)}, said)
+    text = f"The secrets are in {folder}; the databases' administrator runs {sql}."
+    return Answer({"folder": str(folder), "databases_sql": str(sql)}, text)
 
 
 async def rotate(_operator: None, arguments: argparse.Namespace) -> Answer:
@@ -136,33 +136,33 @@ async def rotate(_operator: None, arguments: argparse.Namespace) -> Answer:
         done = rotation.rotate(arguments.folder, arguments.name, drop_old=arguments.drop_old, at_once=arguments.at_once)
     except OSError as error:
         raise CommandError(f"{error.filename}: {error.strerror}.") from None
-    said = {
+    step = {
         rotation.ADDED: "the next key is added",
         rotation.USED: "the next key is in use, and the old one is still accepted",
         rotation.DROPPED: "the old key is gone",
         rotation.CHANGED: "changed",
     }[done.step]
-    return Answer({"name": done.name, "step": done.step, "next": done.next}, f"{done.name}: {said}. {done.next}")
+    return Answer({"name": done.name, "step": done.step, "next": done.next}, f"{done.name}: {step}. {done.next}")
 
 
 async def hand_over(_operator: None, arguments: argparse.Namespace) -> Answer:
     """The only command that prints secrets."""
     value: dict[str, Any]
     if arguments.name is None:
-        found = manifests.manifests(arguments.folder, arguments.namespace)
-        value, said = {"items": found}, manifests.as_yaml(found)
+        manifest_list = manifests.manifests(arguments.folder, arguments.namespace)
+        value, text = {"items": manifest_list}, manifests.as_yaml(manifest_list)
     else:
-        of = secrets_of(arguments.folder)
-        if arguments.name not in of:
-            raise CommandError(f"There is no Secret {arguments.name}; there are {', '.join(of)}.")
-        value = dict(of[arguments.name])
-        said = Answer(value, "").as_json()
+        secrets = secrets_of(arguments.folder)
+        if arguments.name not in secrets:
+            raise CommandError(f"There is no Secret {arguments.name}; there are {', '.join(secrets)}.")
+        value = dict(secrets[arguments.name])
+        text = Answer(value, "").as_json()
     if arguments.output is None:
-        return Answer(value, said.rstrip("\n"))
+        return Answer(value, text.rstrip("\n"))
     if arguments.output.exists():
         raise CommandError(f"{arguments.output} exists already.")
     try:
-        write(arguments.output, said)
+        write(arguments.output, text)
     except OSError as error:
         raise CommandError(f"{error.filename}: {error.strerror}.") from None
     return Answer({"file": str(arguments.output)}, f"The secrets are in {arguments.output}.")

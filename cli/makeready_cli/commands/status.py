@@ -42,11 +42,11 @@ def add(commands: Commands) -> None:
 
 async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
     system = operator.system
-    shown = await asyncio.gather(*(_process(operator, name, one) for name, one in system.processes.items()))
-    processes = dict(zip(system.processes, shown, strict=True))
+    details = await asyncio.gather(*(_process(operator, name, process) for name, process in system.processes.items()))
+    processes = dict(zip(system.processes, details, strict=True))
     disk = _disk(system)
-    deliveries = next((one["deliveries"] for one in processes.values() if one.get("deliveries")), None)
-    faults = [fault for name, one in processes.items() for fault in _faults(name, one)]
+    deliveries = next((process["deliveries"] for process in processes.values() if process.get("deliveries")), None)
+    faults = [fault for name, process in processes.items() for fault in _faults(name, process)]
     if not is_alive(system.pid):
         faults.insert(0, f"the runner, process {system.pid}, does not run")
     value = {
@@ -67,17 +67,17 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
     rows = [
         (
             name,
-            one["pid"],
-            "yes" if one["alive"] else "no",
-            one.get("grpc", one.get("port")),
-            one.get("metrics"),
-            one.get("version"),
-            one.get("health"),
-            _sized(one.get("database_bytes")),
-            one.get("unpublished"),
-            one.get("lag"),
+            process["pid"],
+            "yes" if process["alive"] else "no",
+            process.get("grpc", process.get("port")),
+            process.get("metrics"),
+            process.get("version"),
+            process.get("health"),
+            _sized(process.get("database_bytes")),
+            process.get("unpublished"),
+            process.get("lag"),
         )
-        for name, one in processes.items()
+        for name, process in processes.items()
     ]
     runner = f"{'running' if value['alive'] else 'NOT RUNNING'}, process {system.pid}"
     lines = [f"API {system.base_url} · administrators {system.admin_url} · {runner}", table(headers, rows, "")]
@@ -95,20 +95,20 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
 
 def _faults(name: str, process: Mapping[str, Any]) -> list[str]:
     """Why a process does not serve, in a few words each."""
-    found = []
+    faults = []
     if not process["alive"]:
-        found.append(f"{name} does not run")
+        faults.append(f"{name} does not run")
     elif process.get("health", SERVING) != SERVING:
-        found.append(f"{name} is {process['health']}")
+        faults.append(f"{name} is {process['health']}")
     if process.get("database_disk_full"):
-        found.append(f"the disk of {name}'s database is full")
+        faults.append(f"the disk of {name}'s database is full")
     elif process.get("database_fault"):
-        found.append(f"{name} cannot use its database: {process['database_fault']}")
+        faults.append(f"{name} cannot use its database: {process['database_fault']}")
     if process.get("nats_disk_full"):
-        found.append(f"NATS has no disk space for the events of {name}")
+        faults.append(f"NATS has no disk space for the events of {name}")
     elif process.get("nats_fault"):
-        found.append(f"NATS takes no events of {name}: {process['nats_fault']}")
-    return found
+        faults.append(f"NATS takes no events of {name}: {process['nats_fault']}")
+    return faults
 
 
 def _disk(system: Runtime) -> dict[str, Any] | None:
@@ -136,13 +136,13 @@ def _sized(count: int | None) -> str | None:
 
 async def _process(operator: Operator, name: str, process: Mapping[str, Any]) -> dict[str, Any]:
     """A process as recorded in runtime.json, with its current state."""
-    found = {**process, "alive": is_alive(int(process["pid"]))}
+    record = {**process, "alive": is_alive(int(process["pid"]))}
     if "grpc" not in process:
-        return found
+        return record
     health, unpublished, lag, more = await asyncio.gather(
         _health(operator, name), _unpublished(operator, name), _lag(operator, name), _more(operator, name)
     )
-    return {**found, "health": health, "unpublished": unpublished, "lag": lag, **more}
+    return {**record, "health": health, "unpublished": unpublished, "lag": lag, **more}
 
 
 async def _more(operator: Operator, service: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def _more(operator: Operator, service: str) -> dict[str, Any]:
         answer = await operator.ask(service, request, status_pb2.GetStatusResponse, deadline_seconds=STATUS_SECONDS)
     except (ServiceUnavailable, CommandError):
         return {}
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "version": answer.version,
         "database_bytes": answer.database_bytes if answer.HasField("database_bytes") else None,
         "database_fault": answer.database_fault,
@@ -161,8 +161,8 @@ async def _more(operator: Operator, service: str) -> dict[str, Any]:
         "nats_disk_full": answer.nats_disk_full,
     }
     if answer.HasField("deliveries"):
-        found["deliveries"] = {name: getattr(answer.deliveries, name) for name in ("due", "waiting", "parked")}
-    return found
+        counts["deliveries"] = {name: getattr(answer.deliveries, name) for name in ("due", "waiting", "parked")}
+    return counts
 
 
 async def _health(operator: Operator, service: str) -> str:

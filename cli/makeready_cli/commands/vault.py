@@ -32,8 +32,8 @@ def add(commands: Commands) -> None:
 def _resealed(done: pb.ResealSecretsResponse, _arguments: argparse.Namespace) -> Answer:
     needed = sorted(done.keys_needed)
     value = {"key_id": done.key_id, "resealed": done.resealed, "unopened": done.unopened, "keys_needed": needed}
-    said = [f"{done.resealed} secrets encrypted anew under key {done.key_id}."]
+    sentences = [f"{done.resealed} secrets encrypted anew under key {done.key_id}."]
     if done.unopened:
-        said.append(f"{done.unopened} can be opened by no key of the ring; their deliveries wait.")
-    said.append(f"Still needed besides: {', '.join(needed)}." if needed else "No other key is needed.")
-    return Answer(value, " ".join(said), status=1 if needed or done.unopened else 0)
+        sentences.append(f"{done.unopened} can be opened by no key of the ring; their deliveries wait.")
+    sentences.append(f"Still needed besides: {', '.join(needed)}." if needed else "No other key is needed.")
+    return Answer(value, " ".join(sentences), status=1 if needed or done.unopened else 0)

@@ -48,46 +48,46 @@ async def wait(operator: Operator, arguments: argparse.Namespace) -> Answer:
     deadline = started + arguments.timeout
     quiet = 0
     while True:
-        found = await _round(operator, max(deadline - time.monotonic(), 0.5))
-        quiet = quiet + 1 if not found.behind and not found.fetched else 0
+        pending = await _round(operator, max(deadline - time.monotonic(), 0.5))
+        quiet = quiet + 1 if not pending.behind and not pending.fetched else 0
         if quiet == QUIET_ROUNDS:
             break
         if time.monotonic() >= deadline:
-            behind = "; ".join(found.behind) or "events go on arriving"
+            behind = "; ".join(pending.behind) or "events go on arriving"
             raise CommandError(f"Not caught up after {arguments.timeout:g} s: {behind}")
-        if found.behind:
+        if pending.behind:
             await asyncio.sleep(PAUSE_SECONDS)
     waited = round(time.monotonic() - started, 3)
     return Answer({"waited_seconds": waited}, f"All caught up after {waited:g} s.")
 
 
 async def _round(operator: Operator, deadline_seconds: float) -> Round:
-    found = Round()
+    pending = Round()
     services = list(operator.system.services)
-    await asyncio.gather(*(_look_at_outbox(operator, service, deadline_seconds, found) for service in services))
-    if not found.behind:
-        await asyncio.gather(*(_catch_up(operator, service, deadline_seconds, found) for service in services))
-    return found
+    await asyncio.gather(*(_look_at_outbox(operator, service, deadline_seconds, pending) for service in services))
+    if not pending.behind:
+        await asyncio.gather(*(_catch_up(operator, service, deadline_seconds, pending) for service in services))
+    return pending
 
 
-async def _look_at_outbox(operator: Operator, service: str, deadline_seconds: float, found: Round) -> None:
+async def _look_at_outbox(operator: Operator, service: str, deadline_seconds: float, pending: Round) -> None:
     try:
         answer = await operator.ask(
             service, pb.GetOutboxRequest(), pb.GetOutboxResponse, deadline_seconds=deadline_seconds
         )
     except ServiceUnavailable as error:
         if not is_unknown(error):  # a service without events of its own has no outbox
-            found.behind.append(unavailable_message(service, error).removesuffix("."))
+            pending.behind.append(unavailable_message(service, error).removesuffix("."))
         return
     if answer.unpublished:
-        found.behind.append(f"{service} has {answer.unpublished} unpublished events")
+        pending.behind.append(f"{service} has {answer.unpublished} unpublished events")
 
 
-async def _catch_up(operator: Operator, service: str, deadline_seconds: float, found: Round) -> None:
+async def _catch_up(operator: Operator, service: str, deadline_seconds: float, pending: Round) -> None:
     try:
         answer = await operator.ask(service, pb.CatchUpRequest(), pb.CatchUpResponse, deadline_seconds=deadline_seconds)
     except ServiceUnavailable as error:
         if not is_unknown(error):
-            found.behind.append(unavailable_message(service, error).removesuffix("."))
+            pending.behind.append(unavailable_message(service, error).removesuffix("."))
         return
-    found.fetched += answer.fetched
+    pending.fetched += answer.fetched

@@ -80,10 +80,10 @@ def read(path: Path) -> list[Company]:
     except (yaml.YAMLError, RecursionError):
         raise CommandError(f"{path} is no YAML.") from None
     except msgspec.ValidationError as error:
-        said = str(error)
-        place = at["place"] if (at := _AT.search(said)) else ""
-        quotes = "; a text that YAML takes for something else needs quotes" if "`str`" in said else ""
-        raise CommandError(f"{path}: {place + ': ' if place else ''}{_AT.sub('', said)}{quotes}.") from None
+        reason = str(error)
+        place = at["place"] if (at := _AT.search(reason)) else ""
+        quotes = "; a text that YAML takes for something else needs quotes" if "`str`" in reason else ""
+        raise CommandError(f"{path}: {place + ': ' if place else ''}{_AT.sub('', reason)}{quotes}.") from None
     _check(path, declared)
     return declared
 
@@ -94,16 +94,16 @@ def load(data: bytes) -> Any:
 
 
 def _check(path: Path, declared: list[Company]) -> None:
-    if (twice := _twice(one.external_id for one in declared)) is not None:
+    if (twice := _twice(company.external_id for company in declared)) is not None:
         raise CommandError(f"{path}: two companies have the external_id {quoted(str(twice))}.")
-    emails = (who.email.lower() for one in declared for who in one.administrators)
+    emails = (administrator.email.lower() for company in declared for administrator in company.administrators)
     if (twice := _twice(emails)) is not None:
         raise CommandError(f"{path}: {quoted(str(twice))} stands twice; an e-mail names one administrator of all.")
-    for one in declared:
-        if (twice := _twice(key.name for key in one.keys)) is not None:
-            raise CommandError(f"{path}: {one.external_id} has two keys with the name {quoted(str(twice))}.")
+    for company in declared:
+        if (twice := _twice(key.name for key in company.keys)) is not None:
+            raise CommandError(f"{path}: {company.external_id} has two keys with the name {quoted(str(twice))}.")
 
 
 def _twice(values: Iterable[Hashable]) -> Hashable | None:
     seen: set[Hashable] = set()
-    return next((one for one in values if one in seen or seen.add(one)), None)  # type: ignore[func-returns-value]
+    return next((value for value in values if value in seen or seen.add(value)), None)  # type: ignore[func-returns-value]

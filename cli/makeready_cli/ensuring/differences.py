@@ -27,11 +27,11 @@ _SCOPE_NUMBERS = {label: number for number, label in _SCOPES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One difference. what: `company`, `administrator` or `key`; action: `create`, `change`, or `store` for a key that
+    """One difference. kind: `company`, `administrator` or `key`; action: `create`, `change`, or `store` for a key that
     was minted before a run was killed."""
 
     company: str
-    what: str
+    kind: str
     name: str
     action: str
     values: dict[str, Any] = field(repr=False)
@@ -41,7 +41,7 @@ class Step:
     def record(self) -> dict[str, Any]:
         return {
             "company": self.company,
-            "what": self.what,
+            "what": self.kind,
             "name": self.name,
             "action": self.action,
             "values": self.values,
@@ -62,11 +62,11 @@ async def differences(operator: Operator, declared: Sequence[Company], keys: Key
     Raises CommandError for a difference that no step can close: a key keeps its scope and its administrator.
     """
     listed = await operator.call("gateway", pb.ListCompaniesRequest(), pb.ListCompaniesResponse)
-    found = {one.external_id: one for one in listed.companies if one.external_id}
+    companies = {company.external_id: company for company in listed.companies if company.external_id}
     steps: list[Step] = []
-    for one in declared:
-        company = found.get(one.external_id)
-        place = _Place(one, company.id if company else 0)
+    for declaration in declared:
+        company = companies.get(declaration.external_id)
+        place = _Place(declaration, company.id if company else 0)
         steps += _settings(operator, place, company)
         steps += await _policy(operator, place)
         steps += await _administrators(operator, place)
@@ -76,22 +76,22 @@ async def differences(operator: Operator, declared: Sequence[Company], keys: Key
 
 def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> list[Step]:
     declared = place.declared
-    wanted: dict[str, Any] = {
+    all_settings: dict[str, Any] = {
         "name": declared.name.strip(),
         "timezone": declared.timezone,
         "active": declared.active,
         "second_factor_required": declared.second_factor_required,
     }
-    given = {name: value for name, value in wanted.items() if value is not None}
+    settings = {name: value for name, value in all_settings.items() if value is not None}
 
     async def create() -> None:
         request = pb.CreateCompanyRequest(
             name=declared.name, timezone=declared.timezone or "", external_id=declared.external_id
         )
-        made = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company
-        place.company_id = made.id
+        created = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company
+        place.company_id = created.id
         # Also the settings that a new company has not; or another run has made it meanwhile.
-        await change(_differing(given, made))
+        await change(_differing(settings, created))
 
     async def change(values: dict[str, Any]) -> None:
         if values:
@@ -99,24 +99,24 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
             await operator.call("gateway", request, pb.UpdateCompanyResponse)
 
     if company is None:
-        return [Step(declared.external_id, "company", declared.external_id, "create", given, create)]
-    differing = _differing(given, company)
+        return [Step(declared.external_id, "company", declared.external_id, "create", settings, create)]
+    differing = _differing(settings, company)
     step = Step(declared.external_id, "company", declared.external_id, "change", differing, lambda: change(differing))
     return [step] if differing else []
 
 
-def _differing(given: dict[str, Any], company: pb.Company) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if getattr(company, name) != value}
+def _differing(settings: dict[str, Any], company: pb.Company) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if getattr(company, name) != value}
 
 
 async def _policy(operator: Operator, place: _Place) -> list[Step]:
     declared = place.declared
-    wanted: dict[str, Any] = {
+    all_settings: dict[str, Any] = {
         "photo_required_to_complete": declared.photo_required,
         "stale_after_hours": declared.ticket_stale_after_hours,
     }
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if not given:
+    settings = {name: value for name, value in all_settings.items() if value is not None}
+    if not settings:
         return []
     if place.company_id:
         stored = await operator.call(
@@ -125,31 +125,31 @@ async def _policy(operator: Operator, place: _Place) -> list[Step]:
             tickets_pb2.GetTicketPolicyResponse,
             company_id=place.company_id,
         )
-        given = {name: value for name, value in given.items() if getattr(stored, name) != value}
+        settings = {name: value for name, value in settings.items() if getattr(stored, name) != value}
 
     async def change() -> None:
-        request = tickets_pb2.UpdateTicketPolicyRequest(**given)
+        request = tickets_pb2.UpdateTicketPolicyRequest(**settings)
         await operator.call("svc-tickets", request, tickets_pb2.UpdateTicketPolicyResponse, company_id=place.company_id)
 
     names = {"photo_required_to_complete": "photo_required", "stale_after_hours": "ticket_stale_after_hours"}
-    values = {names[name]: value for name, value in given.items()}
+    values = {names[name]: value for name, value in settings.items()}
     external_id = declared.external_id
-    return [Step(external_id, "company", external_id, "change", values, change)] if given else []
+    return [Step(external_id, "company", external_id, "change", values, change)] if settings else []
 
 
 async def _administrators(operator: Operator, place: _Place) -> list[Step]:
-    found: dict[str, administrators_pb2.Administrator] = {}
+    administrators: dict[str, administrators_pb2.Administrator] = {}
     if place.declared.administrators and place.company_id:
         request = administrators_pb2.ListAdministratorsRequest()
         listed = await operator.call(
             "gateway", request, administrators_pb2.ListAdministratorsResponse, company_id=place.company_id
         )
-        found = {one.email: one for one in listed.administrators}
-    newest = max((one.administrator_id for one in found.values()), default=0)
+        administrators = {administrator.email: administrator for administrator in listed.administrators}
+    newest = max((administrator.administrator_id for administrator in administrators.values()), default=0)
 
     def step(declared: Administrator) -> Step | None:
         email = declared.email.lower()
-        administrator = found.get(email)
+        administrator = administrators.get(email)
         name = (declared.name or email.partition("@")[0]).strip()
 
         async def invite() -> None:
@@ -178,18 +178,22 @@ async def _administrators(operator: Operator, place: _Place) -> list[Step]:
             return Step(external_id, "administrator", email, "change", {"name": name}, rename)
         return None
 
-    return [made for one in place.declared.administrators if (made := step(one)) is not None]
+    return [difference for difference in map(step, place.declared.administrators) if difference is not None]
 
 
 async def _keys(operator: Operator, place: _Place, keys: KeysFile | None) -> list[Step]:
     declared = place.declared
     listed = await _all_keys(operator, place.company_id) if declared.keys and place.company_id else []
-    opening = {one.id for one in await _all_keys(operator, place.company_id, True)} if listed else set()
+    opening = {key.id for key in await _all_keys(operator, place.company_id, True)} if listed else set()
     return [
         step
-        for one in declared.keys
-        if (step := _key(operator, place, one, [key for key in listed if key.name == one.name], opening, keys))
+        for declaration in declared.keys
+        if (step := _key(operator, place, declaration, _named(listed, declaration.name), opening, keys))
     ]
+
+
+def _named(keys: list[pb.Key], name: str) -> list[pb.Key]:
+    return [key for key in keys if key.name == name]
 
 
 def _key(
@@ -201,24 +205,24 @@ def _key(
     external_id = place.declared.external_id
     entry = f"{external_id}.{declared.name}"
     email = declared.administrator.lower()
-    active = [one for one in named if one.id in opening]
-    for one in active:
-        if (_SCOPES[one.scope], one.administrator_email) != (declared.scope, email):
+    active = [key for key in named if key.id in opening]
+    for key in active:
+        if (_SCOPES[key.scope], key.administrator_email) != (declared.scope, email):
             raise CommandError(
-                f"Key {one.id} ({entry}) has another scope or another administrator than the file says: write into the "
-                f"file who took it over, revoke it with `makeready key revoke {one.id}`, or give the new key another "
+                f"Key {key.id} ({entry}) has another scope or another administrator than the file says: write into the "
+                f"file who took it over, revoke it with `makeready key revoke {key.id}`, or give the new key another "
                 "name."
             )
     noted = keys.minting(entry) if keys else ""
     stored = keys.key(entry) if keys else ""
-    if active and (keys is None or any(stored.startswith(one.prefix) for one in active)):
+    if active and (keys is None or any(stored.startswith(key.prefix) for key in active)):
         return None
     if active and not noted:
         raise CommandError(
             f"Key {active[-1].id} ({entry}) exists, and its secret is not in {keys and keys.path}: put it there, or "
             f"revoke it with `makeready key revoke {active[-1].id}` and run this again."
         )
-    ended = max((one.id for one in named if one.id not in opening), default=0)
+    ended = max((key.id for key in named if key.id not in opening), default=0)
     request = pb.MintKeyRequest(
         company_id=place.company_id,
         scope=pb.Scope.ValueType(_SCOPE_NUMBERS[declared.scope]),
@@ -235,13 +239,13 @@ def _key(
         once = _once("key", place.company_id, declared.name, declared.scope, email, declared.expires_at, ended)
         request.idempotency_key = noted if active else once
         keys.begin(entry, request.idempotency_key)
-        made = await operator.call("gateway", request, pb.MintKeyResponse)
-        if not made.key:
+        minted = await operator.call("gateway", request, pb.MintKeyResponse)
+        if not minted.key:
             raise CommandError(
-                f"Key {made.key_id} ({entry}) was minted more than a day ago, by a run that was killed, and nobody has "
-                f"its secret: revoke it with `makeready key revoke {made.key_id}` and run this again."
+                f"Key {minted.key_id} ({entry}) was minted more than a day ago, by a run that was killed, and nobody "
+                f"has its secret: revoke it with `makeready key revoke {minted.key_id}` and run this again."
             )
-        keys.store(entry, made.key)
+        keys.store(entry, minted.key)
 
     values = {"scope": declared.scope} | ({"administrator": email} if email else {})
     return Step(external_id, "key", declared.name, "store" if active else "create", values, mint)
@@ -250,12 +254,12 @@ def _key(
 async def _all_keys(operator: Operator, company_id: int, active_only: bool = False) -> list[pb.Key]:
     """Ascending by id."""
     request = pb.ListKeysRequest(company_id=company_id, active_only=active_only)
-    found: list[pb.Key] = []
+    keys: list[pb.Key] = []
     while True:
         page = await operator.call("gateway", request, pb.ListKeysResponse)
-        found += page.keys
+        keys += page.keys
         if not page.HasField("next_after_id"):
-            return found
+            return keys
         request.after_id = page.next_after_id
 
 

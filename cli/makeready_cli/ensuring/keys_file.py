@@ -72,16 +72,16 @@ class KeysFile:
             self._manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": name, "type": "Opaque"}
             return
         try:
-            found = companies_file.load(self.path.read_bytes())
-            if found["kind"] != "Secret":
+            document = companies_file.load(self.path.read_bytes())
+            if document["kind"] != "Secret":
                 raise ValueError
-            metadata = found.setdefault("metadata", {})
+            metadata = document.setdefault("metadata", {})
             self._keys = {
-                name: base64.b64decode(text).decode() for name, text in (found.pop("data", None) or {}).items()
+                name: base64.b64decode(text).decode() for name, text in (document.pop("data", None) or {}).items()
             }
-            self._keys |= {str(name): str(key) for name, key in (found.pop("stringData", None) or {}).items()}
+            self._keys |= {str(name): str(key) for name, key in (document.pop("stringData", None) or {}).items()}
             self._minting = dict(json.loads((metadata.get("annotations") or {}).get(MINTING) or "{}"))
-            self._manifest = found
+            self._manifest = document
         except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError, binascii.Error):
             raise CommandError(f"{self.path} holds something else than a Secret; give another file.") from None
 

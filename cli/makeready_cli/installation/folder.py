@@ -30,14 +30,14 @@ RING_FILE = "ring.jwks"
 
 def secrets_of(folder: Path) -> dict[str, dict[str, str]]:
     """The keys and values of every Secret, by its name. Raises CommandError if a file is missing."""
-    found = {name: values(folder, name) for name in WITH_DATABASES}
-    found |= {f"{name}-owner": values(folder, f"{name}-owner") for name in WITH_DATABASES}
-    found |= {name: values(folder, name) for name in ("nats", "nats-users", "valkey")}
-    found["operator"] = {}
+    secrets = {name: values(folder, name) for name in WITH_DATABASES}
+    secrets |= {f"{name}-owner": values(folder, f"{name}-owner") for name in WITH_DATABASES}
+    secrets |= {name: values(folder, name) for name in ("nats", "nats-users", "valkey")}
+    secrets["operator"] = {}
     for name in ISSUERS:
-        found[name]["identity.jwk"] = text(folder / "identity" / f"{name}.jwk")
-    found["database-ca"] = {"ca.crt": text(folder / "ca.crt")}
-    return found
+        secrets[name]["identity.jwk"] = text(folder / "identity" / f"{name}.jwk")
+    secrets["database-ca"] = {"ca.crt": text(folder / "ca.crt")}
+    return secrets
 
 
 def values(folder: Path, name: str) -> dict[str, str]:
@@ -50,9 +50,9 @@ def values_of(content: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in content.splitlines() if "=" in line)
 
 
-def lines(of: dict[str, str]) -> str:
+def lines(pairs: dict[str, str]) -> str:
     """Lines NAME=VALUE."""
-    return "".join(f"{name}={value}\n" for name, value in of.items())
+    return "".join(f"{name}={value}\n" for name, value in pairs.items())
 
 
 def text(path: Path) -> str:

@@ -49,7 +49,7 @@ class Wanted:
     nats_servers: int | None = None
 
 
-def make_missing(folder: Path, wanted: Wanted) -> None:
+def make_missing(folder: Path, settings: Wanted) -> None:
     """Makes what the folder lacks, and writes `databases.sql` and the ring of public keys anew from the other files.
 
     nats_servers alone changes what is there: the servers in the URLs of NATS. Raises CommandError and OSError.
@@ -57,23 +57,23 @@ def make_missing(folder: Path, wanted: Wanted) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     make_keys(folder / "identity", list(ISSUERS))
     if not (folder / "ca.crt").exists():
-        if wanted.database_ca is None:
+        if settings.database_ca is None:
             raise CommandError("--database-ca is needed: no certificates are kept yet.")
-        keep(folder / "ca.crt", wanted.database_ca.read_text())
+        keep(folder / "ca.crt", settings.database_ca.read_text())
     for service in WITH_DATABASES:
         if not (folder / f"{service}.env").exists():
-            if wanted.database_host is None:
+            if settings.database_host is None:
                 raise CommandError(f"--database-host is needed: {service} has no URL yet.")
-            url = _database_url(service, wanted.database_host, wanted.database_prefix)
+            url = _database_url(service, settings.database_host, settings.database_prefix)
             keep(folder / f"{service}.env", lines({"database-url": url}))
-        if wanted.database_direct_host is not None:
-            _add_direct_url(folder, service, wanted.database_direct_host)
+        if settings.database_direct_host is not None:
+            _add_direct_url(folder, service, settings.database_direct_host)
         _add_rings(folder / f"{service}.env", RINGS.get(service, ()))
         keep(folder / f"{service}-owner.env", lines({"database-url": _owner_url(folder, service)}))
     password = new_password()
     keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
-    _add_nats(folder, wanted.nats_servers)
-    write_databases_sql(folder, wanted.role_connections)
+    _add_nats(folder, settings.nats_servers)
+    write_databases_sql(folder, settings.role_connections)
 
 
 def new_password() -> str:
@@ -103,16 +103,16 @@ def _add_nats(folder: Path, servers: int | None) -> None:
     password = of_operator.setdefault("password", new_password())
     if servers or "url" not in of_operator:
         of_operator["url"] = _nats_url("makeready", password, PLACES[servers or 1])
-    places = [one.rpartition("@")[2] for one in of_operator["url"].split(",")]
+    places = [place.rpartition("@")[2] for place in of_operator["url"].split(",")]
     if len(places) > 1:
         of_operator.setdefault("routes-password", new_password())
     for name in (*SERVICES, CONSOLE):
         password = of_users.setdefault(f"{name}-password", new_password())
         if servers or f"{name}-url" not in of_users:
             of_users[f"{name}-url"] = _nats_url(name, password, places)
-    for file, found in ((operator, of_operator), (users, of_users)):
-        if not file.exists() or found != values_of(file.read_text()):
-            write(file, lines(found))
+    for file, urls in ((operator, of_operator), (users, of_users)):
+        if not file.exists() or urls != values_of(file.read_text()):
+            write(file, lines(urls))
 
 
 def _nats_url(user: str, password: str, places: Sequence[str]) -> str:
@@ -163,8 +163,8 @@ def write_databases_sql(folder: Path, connections: int) -> None:
         url, owner_url = urlsplit(_url_of(folder, service)), urlsplit(_url_of(folder, f"{service}-owner"))
         name, password, owner_password = url.username or "", url.password or "", owner_url.password or ""
         is_partitioned = service in PARTITIONED
-        made = roles.make_roles(name, password, owner_password, connections, partitions=is_partitioned)
-        statements += [f"{statement};" for statement in made]
+        of_roles = roles.make_roles(name, password, owner_password, connections, partitions=is_partitioned)
+        statements += [f"{statement};" for statement in of_roles]
         missing = f"NOT EXISTS (SELECT FROM pg_database WHERE datname = {roles.literal(name)})"
         statements.append(f"SELECT {roles.literal(roles.make_database(name))} WHERE {missing} \\gexec")
     for service in WITH_DATABASES:
@@ -185,5 +185,5 @@ def connections_of(folder: Path) -> int:
     path = folder / "databases.sql"
     if not path.exists():
         return CONNECTIONS
-    _, limit, rest = text(path).partition("NOINHERIT CONNECTION LIMIT ")
-    return int(rest.split()[0]) if limit else CONNECTIONS
+    _, limit, after_limit = text(path).partition("NOINHERIT CONNECTION LIMIT ")
+    return int(after_limit.split()[0]) if limit else CONNECTIONS

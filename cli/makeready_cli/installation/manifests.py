@@ -13,24 +13,24 @@ from makeready_cli.installation.folder import RING_CONFIGMAP, RING_FILE, secrets
 
 def manifests(folder: Path, namespace: str) -> list[dict[str, Any]]:
     """Every Secret, and the ConfigMap of public keys. Raises CommandError."""
-    found: list[dict[str, Any]] = [
+    documents: list[dict[str, Any]] = [
         {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": _metadata(name, namespace),
             "type": "Opaque",
-            "data": {key: base64.b64encode(value.encode()).decode() for key, value in of.items()},
+            "data": {key: base64.b64encode(value.encode()).decode() for key, value in secret.items()},
         }
-        for name, of in secrets_of(folder).items()
+        for name, secret in secrets_of(folder).items()
     ]
     ring = text(folder / "identity" / RING_FILE)
     metadata = _metadata(RING_CONFIGMAP, namespace)
-    return [*found, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {RING_FILE: ring}}]
+    return [*documents, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {RING_FILE: ring}}]
 
 
-def as_yaml(found: list[dict[str, Any]]) -> str:
+def as_yaml(documents: list[dict[str, Any]]) -> str:
     """Documents of YAML, one after the other."""
-    return "---\n".join(yaml.safe_dump(one, sort_keys=False) for one in found)
+    return "---\n".join(yaml.safe_dump(document, sort_keys=False) for document in documents)
 
 
 def _metadata(name: str, namespace: str) -> dict[str, Any]:

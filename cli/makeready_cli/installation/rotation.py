@@ -68,10 +68,12 @@ def rotate(folder: Path, name: str, *, drop_old: bool = False, at_once: bool = F
     if name == "valkey":
         _change_passwords(folder, "valkey")
         return Rotated(name, CHANGED, "Apply. Each gateway counts by itself until it has rolled.")
-    changed = [f"{one}-owner" for one in WITH_DATABASES] if name == "database-owners" else [name.split("-", 1)[1]]
+    changed = (
+        [f"{service}-owner" for service in WITH_DATABASES] if name == "database-owners" else [name.split("-", 1)[1]]
+    )
     connections = connections_of(folder)
-    for one in changed:
-        _change_database(folder, one)
+    for service in changed:
+        _change_database(folder, service)
     write_databases_sql(folder, connections)
     if name == "database-owners":
         return Rotated(name, CHANGED, "Run databases.sql, then apply the migrations. No pod that serves has these.")
@@ -131,8 +133,8 @@ class _Ring:
         self._folder, self._name, self._service = folder, name, KEYS[name]
         self.backups_need_it = name in NEEDED_BY_BACKUPS
         self.before_dropping = BEFORE_DROPPING[name]
-        found = values(folder, self._service).get(name, "")
-        self._keys = dict(one.split(":", 1) for one in found.split(",") if ":" in one)
+        ring = values(folder, self._service).get(name, "")
+        self._keys = dict(entry.split(":", 1) for entry in ring.split(",") if ":" in entry)
         if not self._keys:
             raise CommandError(f"{folder / self._service}.env has no {name}; `makeready secrets init` makes one.")
 
@@ -158,14 +160,14 @@ class _Ring:
         if self.backups_need_it:
             path = self._folder / "retired.env"
             kept = path.read_text() if path.exists() else ""
-            new = [f"{self._name}={one}:{value}\n" for one, value in old]
+            new = [f"{self._name}={identifier}:{value}\n" for identifier, value in old]
             write(path, kept + "".join(line for line in new if line not in kept))
         self._write({newest: key})
 
     def _write(self, keys: dict[str, str]) -> None:
-        found = values(self._folder, self._service)
-        found[self._name] = ",".join(f"{one}:{key}" for one, key in keys.items())
-        write(self._folder / f"{self._service}.env", lines(found))
+        stored = values(self._folder, self._service)
+        stored[self._name] = ",".join(f"{identifier}:{key}" for identifier, key in keys.items())
+        write(self._folder / f"{self._service}.env", lines(stored))
         self._keys = keys
 
 
@@ -201,20 +203,20 @@ def _rotate_keys(name: str, keys: _Identity | _Ring, drop_old: bool, at_once: bo
 
 def _change_passwords(folder: Path, name: str) -> None:
     """Gives every user in NAME.env another password, there and in its URLs; hosts stay as they are."""
-    found = values(folder, name)
-    for key in [one for one in found if one.endswith("password")]:
-        found[key] = new_password()
-        if (url := f"{key.removesuffix('password')}url") in found:
-            found[url] = _with_password(found[url], found[key])
-    write(folder / f"{name}.env", lines(found))
+    stored = values(folder, name)
+    for key in [name for name in stored if name.endswith("password")]:
+        stored[key] = new_password()
+        if (url := f"{key.removesuffix('password')}url") in stored:
+            stored[url] = _with_password(stored[url], stored[key])
+    write(folder / f"{name}.env", lines(stored))
 
 
 def _change_database(folder: Path, name: str) -> None:
     """Gives a role another password, in each URL that it has."""
     password = new_password()
-    found = values(folder, name)
-    of_role = {key: _with_password(url, password) for key, url in found.items() if key.endswith("-url")}
-    write(folder / f"{name}.env", lines(found | of_role))
+    stored = values(folder, name)
+    of_role = {key: _with_password(url, password) for key, url in stored.items() if key.endswith("-url")}
+    write(folder / f"{name}.env", lines(stored | of_role))
 
 
 def _with_password(urls: str, password: str) -> str:

@@ -45,7 +45,7 @@ def add_fields(
             action="append",
             default=[],
             type=_field_name,
-            choices=[name for name, one in fields.items() if one.has_presence],
+            choices=[name for name, field in fields.items() if field.has_presence],
             help=f"{_help(fields[CLEAR]) or 'leave this field without a value'}; may be repeated",
         )
     if IDEMPOTENCY_KEY in fields:
@@ -67,72 +67,72 @@ def _field_name(text: str) -> str:
     return text.removeprefix("--").replace("-", "_")
 
 
-def add_option(parser: Parser, one: FieldDescriptor, instead: Mapping[str, Any]) -> None:
+def add_option(parser: Parser, field: FieldDescriptor, instead: Mapping[str, Any]) -> None:
     """Adds an option for a field. instead: overrides, see `add_fields`."""
     instead = dict(instead)
-    flag = instead.pop("flag", "--" + one.name.replace("_", "-"))
-    settings: dict[str, Any] = {"dest": one.name}
-    phrases = [phrase] if (phrase := _help(one)) else []
-    if one.type == FieldDescriptor.TYPE_BOOL:
+    flag = instead.pop("flag", "--" + field.name.replace("_", "-"))
+    settings: dict[str, Any] = {"dest": field.name}
+    phrases = [phrase] if (phrase := _help(field)) else []
+    if field.type == FieldDescriptor.TYPE_BOOL:
         settings |= {"action": argparse.BooleanOptionalAction, "default": None}
     else:
-        settings |= {"type": _read(one), "metavar": _metavar(one), "required": not one.has_presence}
-    if one.is_repeated:
+        settings |= {"type": _read(field), "metavar": _metavar(field), "required": not field.has_presence}
+    if field.is_repeated:
         settings |= {"action": "append", "default": [], "required": False}
         phrases.append("may be repeated")
-    if one.enum_type is not None:
-        settings["choices"] = list(labels(one.enum_type).values())
+    if field.enum_type is not None:
+        settings["choices"] = list(labels(field.enum_type).values())
         phrases.append("one of: " + ", ".join(settings["choices"]))
     settings["help"] = "; ".join(phrases) or None
     parser.add_argument(flag, **settings | instead)
 
 
-def _metavar(one: FieldDescriptor) -> str:
-    if one.message_type is not None:
-        return "TIME" if _is_instant(one) else "JSON"
-    if end := next((end for end in _METAVARS if one.name.endswith(end)), ""):
+def _metavar(field: FieldDescriptor) -> str:
+    if field.message_type is not None:
+        return "TIME" if _is_instant(field) else "JSON"
+    if end := next((end for end in _METAVARS if field.name.endswith(end)), ""):
         return _METAVARS[end]
-    return "N" if one.type in (*_WHOLE, FieldDescriptor.TYPE_DOUBLE) else one.name.upper()
+    return "N" if field.type in (*_WHOLE, FieldDescriptor.TYPE_DOUBLE) else field.name.upper()
 
 
-def _read(one: FieldDescriptor) -> Callable[[str], Any]:
-    if one.type in _WHOLE:
-        return types.record_id if one.name.endswith(("_id", "_ids")) else types.whole_number
-    if one.type == FieldDescriptor.TYPE_DOUBLE:
+def _read(field: FieldDescriptor) -> Callable[[str], Any]:
+    if field.type in _WHOLE:
+        return types.record_id if field.name.endswith(("_id", "_ids")) else types.whole_number
+    if field.type == FieldDescriptor.TYPE_DOUBLE:
         return types.number
-    if one.message_type is not None:
-        return types.instant if _is_instant(one) else types.json_of(GetMessageClass(one.message_type))
-    return str if one.enum_type is not None else types.any_text
+    if field.message_type is not None:
+        return types.instant if _is_instant(field) else types.json_of(GetMessageClass(field.message_type))
+    return str if field.enum_type is not None else types.any_text
 
 
-def _is_instant(one: FieldDescriptor) -> bool:
-    return one.message_type is not None and one.message_type.full_name == Timestamp.DESCRIPTOR.full_name
+def _is_instant(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.full_name == Timestamp.DESCRIPTOR.full_name
 
 
-def _numbers(one: FieldDescriptor) -> dict[str, int]:
+def _numbers(field: FieldDescriptor) -> dict[str, int]:
     """The numbers of an enum's labels."""
-    assert one.enum_type is not None
-    return {label: number for number, label in labels(one.enum_type).items()}
+    assert field.enum_type is not None
+    return {label: number for number, label in labels(field.enum_type).items()}
 
 
 def request_of(rpc: MethodDescriptor, arguments: argparse.Namespace) -> Any:
     """The RPC's request. Raises UsageError if it could not change any record."""
     request: Any = GetMessageClass(rpc.input_type)()
     fields = rpc.input_type.fields_by_name
-    for name, one in fields.items():
+    for name, field in fields.items():
         value = getattr(arguments, name, None)
         if value is None:
             continue
-        if one.is_repeated:
-            getattr(request, name).extend(value if one.enum_type is None else map(_numbers(one).get, value))
-        elif one.message_type is not None:
+        if field.is_repeated:
+            getattr(request, name).extend(value if field.enum_type is None else map(_numbers(field).get, value))
+        elif field.message_type is not None:
             getattr(request, name).FromDatetime(value)
-        elif one.enum_type is not None:
-            setattr(request, name, _numbers(one)[value])
+        elif field.enum_type is not None:
+            setattr(request, name, _numbers(field)[value])
         else:
             setattr(request, name, value)
     if CLEAR in fields and not any(
-        one.name not in (IDEMPOTENCY_KEY, COMPANY) and not _is_positional(one) for one, _ in request.ListFields()
+        field.name not in (IDEMPOTENCY_KEY, COMPANY) and not _is_positional(field) for field, _ in request.ListFields()
     ):
         raise UsageError("name at least one field to change, or to --clear")
     if IDEMPOTENCY_KEY in fields and not request.idempotency_key:

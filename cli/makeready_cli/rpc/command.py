@@ -76,8 +76,8 @@ class RpcCommand:
     @property
     def fields(self) -> Mapping[str, Any]:
         """The request's fields."""
-        found: Mapping[str, Any] = self.rpc.input_type.fields_by_name
-        return found
+        fields: Mapping[str, Any] = self.rpc.input_type.fields_by_name
+        return fields
 
     @property
     def is_read(self) -> bool:
@@ -86,24 +86,24 @@ class RpcCommand:
     @property
     def next_fields(self) -> dict[str, str]:
         """By each `next_FIELD` of a response the request's FIELD, if the command reads all pages."""
-        found = {name: name.removeprefix(_NEXT) for name in self.rpc.output_type.fields_by_name}
-        return {name: one for name, one in found.items() if name != one} if self.all_pages else {}
+        names = {name: name.removeprefix(_NEXT) for name in self.rpc.output_type.fields_by_name}
+        return {name: field for name, field in names.items() if name != field} if self.all_pages else {}
 
 
 def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
     """Adds the commands to a group."""
-    for one in commands:
-        parser = command(verbs, one.name, one.brief, one.description)
-        if one.company:
+    for spec in commands:
+        parser = command(verbs, spec.name, spec.brief, spec.description)
+        if spec.company:
             help_ = f"the company whose records they are (default: {COMPANY_VARIABLE})"
             parser.add_argument(COMPANY, metavar="COMPANY_ID", type=types.record_id, help=help_)
-        hidden = (*one.hidden, *one.next_fields.values())
-        add_fields(parser, one.rpc, one.settings, hidden)
-        for flag, phrase in one.flags.items():
+        hidden = (*spec.hidden, *spec.next_fields.values())
+        add_fields(parser, spec.rpc, spec.settings, hidden)
+        for flag, phrase in spec.flags.items():
             parser.add_argument(flag, action="store_true", help=phrase)
-        if is_for_people(one.rpc):
-            add_actor(parser, one.rpc)
-        parser.set_defaults(run=one.run or _runs(one), rpc_command=one)
+        if is_for_people(spec.rpc):
+            add_actor(parser, spec.rpc)
+        parser.set_defaults(run=spec.run or _runs(spec), rpc_command=spec)
 
 
 def _runs(command: RpcCommand) -> Run:
@@ -126,14 +126,14 @@ def _runs(command: RpcCommand) -> Run:
 
 async def response_of(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
     """The response; of all pages, one response with all their rows."""
-    found = await _page(operator, command, request, company_id)
-    page = found
+    whole = await _page(operator, command, request, company_id)
+    page = whole
     while following := [name for name in command.next_fields if page.HasField(name)]:
         for name in following:
             setattr(request, command.next_fields[name], getattr(page, name))
         page = await _page(operator, command, request, company_id)
-        found.MergeFrom(page)
-    return found
+        whole.MergeFrom(page)
+    return whole
 
 
 async def _page(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:

@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 
 
 def _assigned(ticket: Record) -> str:
-    people = [one["name"] for one in (ticket["assignee"], ticket["assigned_vendor"]) if one]
+    people = [person["name"] for person in (ticket["assignee"], ticket["assigned_vendor"]) if person]
     return f"Ticket {ticket['entity_id']} is assigned to {' and '.join(people) or 'nobody'}."
 
 

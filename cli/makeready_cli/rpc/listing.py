@@ -53,9 +53,11 @@ class Listing:
         """The command `list`."""
         fields = self.rpc.input_type.fields_by_name
         settings: dict[str, dict[str, Any]] = {
-            name: {"required": False} for name, one in fields.items() if not one.has_presence and not one.is_repeated
+            name: {"required": False}
+            for name, field in fields.items()
+            if not field.has_presence and not field.is_repeated
         }
-        settings = {name: one for name, one in settings.items() if fields[name].type != fields[name].TYPE_BOOL}
+        settings = {name: setting for name, setting in settings.items() if fields[name].type != fields[name].TYPE_BOOL}
         for name, flag in self.flags.items():
             settings.setdefault(name, {})["flag"] = flag
         limit = {"type": types.rows, "default": LIMIT, "help": f"how many at most (default {LIMIT})"}
@@ -79,24 +81,24 @@ class Listing:
     async def _listed(self, operator: Operator, arguments: argparse.Namespace, command: RpcCommand) -> Answer:
         await ensure_company(operator, arguments.company_id)
         request = request_of(self.rpc, arguments)
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         while True:
-            request.limit = min(PAGE, arguments.limit - len(found))
+            request.limit = min(PAGE, arguments.limit - len(records))
             page = await response_of(operator, command, request, arguments.company_id)
-            found += (record_of(row) for row in getattr(page, self.rows))
+            records += (record_of(row) for row in getattr(page, self.rows))
             following = self._next(page)
-            if following is None or len(found) >= arguments.limit:
+            if following is None or len(records) >= arguments.limit:
                 break
             setattr(request, self.cursor, following)
         if arguments.csv:
             row = self.rpc.output_type.fields_by_name[self.rows].message_type
             assert row is not None
-            return Answer({}, csv_of(list(row.fields_by_name), found))
-        lines = [[_at(row, path) for path in self.columns.values()] for row in found]
+            return Answer({}, csv_of(list(row.fields_by_name), records))
+        lines = [[_at(row, path) for path in self.columns.values()] for row in records]
         text = table(list(self.columns), lines, f"No {self.rows}.")
         if following is not None:
             text += f"\nThere are more: --limit for a longer list, --after {following} for the next ones."
-        return Answer({self.rows: found, "next": following}, text)
+        return Answer({self.rows: records, "next": following}, text)
 
     @staticmethod
     def _next(page: Message) -> Any:
@@ -110,13 +112,15 @@ class Listing:
 
         async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
             await ensure_company(operator, arguments.company_id)
-            given = getattr(arguments, name)
-            found = None if arguments.external else _id(given)
+            text = getattr(arguments, name)
+            entity_id = None if arguments.external else _id(text)
             request: Any = GetMessageClass(rpc.input_type)()
-            setattr(request, name, found or await self._named(operator, arguments, given))
+            setattr(request, name, entity_id or await self._named(operator, arguments, text))
             response = await response_of(operator, command, request, arguments.company_id)
             value = record_of(getattr(response, record) if record else response)
-            return Answer(value, table(("FIELD", "VALUE"), [(key, _shown(one)) for key, one in value.items()], ""))
+            return Answer(
+                value, table(("FIELD", "VALUE"), [(key, _shown(cell_value)) for key, cell_value in value.items()], "")
+            )
 
         command = RpcCommand(
             "show",
@@ -166,10 +170,10 @@ def _id(text: str) -> int | None:
 
 def _at(row: Mapping[str, Any], path: str) -> object:
     """The value of a cell. `a|b` is a, or b where a is empty."""
-    for one in path.split("|"):
+    for alternative in path.split("|"):
         value: Any = row
-        for name in one.split("."):
+        for name in alternative.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
         if value not in (None, ""):
-            return cell(value[:10] if one.endswith("_at") else value)
+            return cell(value[:10] if alternative.endswith("_at") else value)
     return None

@@ -25,10 +25,10 @@ def record_of(message: Message) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(message.json)
         return record
     if len(fields) == 1:
-        ((name, one),) = fields.items()
-        if one.message_type is not None and not one.is_repeated and one.message_type is not Timestamp.DESCRIPTOR:
+        ((name, field),) = fields.items()
+        if field.message_type is not None and not field.is_repeated and field.message_type is not Timestamp.DESCRIPTOR:
             return record_of(getattr(message, name))
-    return {name: _field_value(one, message, getattr(message, name)) for name, one in fields.items()}
+    return {name: _field_value(field, message, getattr(message, name)) for name, field in fields.items()}
 
 
 def picked(message: Message, columns: str) -> dict[str, Any]:
@@ -47,15 +47,15 @@ def picked(message: Message, columns: str) -> dict[str, Any]:
     return record
 
 
-def _field_value(one: FieldDescriptor, message: Message, value: Any) -> Any:
-    if one.is_repeated:
-        return [_item_value(one, item) for item in value]
-    return None if one.has_presence and not message.HasField(one.name) else _item_value(one, value)
+def _field_value(field: FieldDescriptor, message: Message, value: Any) -> Any:
+    if field.is_repeated:
+        return [_item_value(field, item) for item in value]
+    return None if field.has_presence and not message.HasField(field.name) else _item_value(field, value)
 
 
-def _item_value(one: FieldDescriptor, value: Any) -> Any:
-    if one.enum_type is not None:
-        return labels(one.enum_type).get(value)
+def _item_value(field: FieldDescriptor, value: Any) -> Any:
+    if field.enum_type is not None:
+        return labels(field.enum_type).get(value)
     if isinstance(value, Timestamp):
         return instant(value)
     if isinstance(value, bytes):  # a JSON object
@@ -66,15 +66,19 @@ def _item_value(one: FieldDescriptor, value: Any) -> Any:
 def text_of(value: Mapping[str, Any]) -> str:
     """Text for a person: the rows of a list and how to list the next ones, else one line for each field."""
     lists = [name for name, rows in value.items() if isinstance(rows, list)]
-    rest = {name: one for name, one in value.items() if name not in lists}
-    if len(lists) == 1 and all(name.startswith(_NEXT) for name in rest):
+    others = {name: content for name, content in value.items() if name not in lists}
+    if len(lists) == 1 and all(name.startswith(_NEXT) for name in others):
         ((name, rows),) = ((name, value[name]) for name in lists)
         headers = list(rows[0]) if rows else []
         lines = [[cell(row[header]) for header in headers] for row in rows]
         text = table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
-        more = (f"More with --{name.removeprefix(_NEXT).replace('_', '-')} {one}." for name, one in rest.items() if one)
+        more = (
+            f"More with --{name.removeprefix(_NEXT).replace('_', '-')} {content}."
+            for name, content in others.items()
+            if content
+        )
         return "\n".join((text, *more))
-    return table(("FIELD", "VALUE"), [(name, cell(one)) for name, one in value.items()], "Done.")
+    return table(("FIELD", "VALUE"), [(name, cell(content)) for name, content in value.items()], "Done.")
 
 
 def cell(value: Any) -> object:

@@ -76,8 +76,10 @@ def add(verbs: Commands) -> None:
 def _answer(
     answer: pb.AttemptNowResponse | pb.ResendResponse | pb.SendTestResponse, _arguments: argparse.Namespace
 ) -> Answer:
-    one = answer.delivery
-    return Answer(shapes.delivery_record(one), f"{one.event_id}:{one.sub_id}  {shapes.attempted(one)}")
+    delivery = answer.delivery
+    return Answer(
+        shapes.delivery_record(delivery), f"{delivery.event_id}:{delivery.sub_id}  {shapes.attempted(delivery)}"
+    )
 
 
 async def check_signature(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -86,13 +88,13 @@ async def check_signature(operator: Operator, arguments: argparse.Namespace) -> 
     except OSError as error:
         raise CommandError(f"{printable(str(arguments.body))}: {error.strerror}.") from None
     request = pb.CheckSignatureRequest(sub_id=arguments.sub_id, signature=arguments.signature, body=body)
-    found = await operator.call(SERVICE, request, pb.CheckSignatureResponse)
-    verdict = _VERDICTS.get(found.verdict, "unknown")
+    response = await operator.call(SERVICE, request, pb.CheckSignatureResponse)
+    verdict = _VERDICTS.get(response.verdict, "unknown")
     value = {
         "verdict": verdict,
-        "signed_at": instant(found.signed_at) if found.HasField("signed_at") else None,
-        "age_seconds": found.age_seconds if found.HasField("signed_at") else None,
-        "event_id": found.event_id or None,
+        "signed_at": instant(response.signed_at) if response.HasField("signed_at") else None,
+        "age_seconds": response.age_seconds if response.HasField("signed_at") else None,
+        "event_id": response.event_id or None,
     }
-    text = _SENTENCES.get(verdict, verdict).format(age=found.age_seconds, most=found.age_seconds_max)
+    text = _SENTENCES.get(verdict, verdict).format(age=response.age_seconds, most=response.age_seconds_max)
     return Answer(value, text, 0 if verdict == "genuine" else 1)

@@ -51,70 +51,70 @@ def add(verbs: Commands) -> None:
     add_commands(verbs, telling, listing, of_record, whole)
 
 
-def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
-    value = picked(found, "event_id event company_id entity_id? occurred_at stored_at request_id?")
-    value["deliveries"] = [shapes.delivery_record(one) for one in found.deliveries]
+def _answer(event: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
+    value = picked(event, "event_id event company_id entity_id? occurred_at stored_at request_id?")
+    value["deliveries"] = [shapes.delivery_record(delivery) for delivery in event.deliveries]
     lines = [
-        f"{found.event} of company {found.company_id}" + (f", record {found.entity_id}" if found.entity_id else ""),
-        f"  event     {found.event_id}",
+        f"{event.event} of company {event.company_id}" + (f", record {event.entity_id}" if event.entity_id else ""),
+        f"  event     {event.event_id}",
         f"  occurred  {value['occurred_at']}",
         f"  stored    {value['stored_at']}",
-        f"  request   {printable(found.request_id) or '-'}",
+        f"  request   {printable(event.request_id) or '-'}",
     ]
     if arguments.body:
-        value["body"] = found.body.decode(errors="replace")
+        value["body"] = event.body.decode(errors="replace")
         lines.append(f"  body      {printable(value['body'])}")
-    if not found.deliveries:
+    if not event.deliveries:
         lines += ["", "No subscription was there for it, or those that were are deleted."]
-    for one in found.deliveries:
-        lines += ["", *_delivery(one)]
+    for delivery in event.deliveries:
+        lines += ["", *_delivery(delivery)]
     return Answer(value, "\n".join(lines))
 
 
-def _events(found: pb.ListEventsResponse, _arguments: argparse.Namespace) -> Answer:
-    following = found.next_before_event_id if found.HasField("next_before_event_id") else None
+def _events(response: pb.ListEventsResponse, _arguments: argparse.Namespace) -> Answer:
+    following = response.next_before_event_id if response.HasField("next_before_event_id") else None
     value = {
         "events": [
             picked(
-                one, "event_id event entity_type? entity_id? occurred_at request_id? outcome waiting succeeded parked"
+                event, "event_id event entity_type? entity_id? occurred_at request_id? outcome waiting succeeded parked"
             )
-            for one in found.events
+            for event in response.events
         ],
         "next_before": following,
     }
     rows = [
         (
-            one.event_id,
-            shapes.second(one.occurred_at),
-            f"{one.entity_type} {one.entity_id}",
-            _OUTCOMES.get(one.outcome),
-            one.event,
-            printable(one.request_id) or None,
+            event.event_id,
+            shapes.second(event.occurred_at),
+            f"{event.entity_type} {event.entity_id}",
+            _OUTCOMES.get(event.outcome),
+            event.event,
+            printable(event.request_id) or None,
         )
-        for one in found.events
+        for event in response.events
     ]
     text = table(("EVENT ID", "OCCURRED (UTC)", "RECORD", "OUTCOME", "EVENT", "REQUEST"), rows, "No events.")
     return Answer(value, f"{text}\nMore follow with --before-event-id {following}" if following else text)
 
 
-def _whole(found: pb.GetDeliveryResponse, _arguments: argparse.Namespace) -> Answer:
-    value = shapes.delivery_record(found.delivery) | {
-        "request_id": found.request_id or None,
-        "body": found.body.decode(errors="replace"),
-        "fresh_signature": found.fresh_signature or None,
+def _whole(response: pb.GetDeliveryResponse, _arguments: argparse.Namespace) -> Answer:
+    value = shapes.delivery_record(response.delivery) | {
+        "request_id": response.request_id or None,
+        "body": response.body.decode(errors="replace"),
+        "fresh_signature": response.fresh_signature or None,
     }
-    lines = [*_delivery(found.delivery), ""]
-    for shown, attempt in zip(value["attempts"], found.delivery.attempts, strict=True):
-        shown["request_headers"] = {one.name: one.value for one in attempt.request_headers}
+    lines = [*_delivery(response.delivery), ""]
+    for record, attempt in zip(value["attempts"], response.delivery.attempts, strict=True):
+        record["request_headers"] = {header.name: header.value for header in attempt.request_headers}
         lines.append(f"Attempt {attempt.number}")
-        lines += [f"  {one.name}: {printable(one.value)}" for one in attempt.request_headers]
+        lines += [f"  {header.name}: {printable(header.value)}" for header in attempt.request_headers]
     return Answer(value, "\n".join([*lines, "", printable(value["body"])]))
 
 
-def _delivery(one: pb.Delivery) -> Iterator[str]:
-    yield f"Subscription {one.sub_id}, {printable(one.destination_url)}"
-    yield f"  {_state(one)}; kept until {shapes.day(one.expires_at)}"
-    if not one.attempts:
+def _delivery(delivery: pb.Delivery) -> Iterator[str]:
+    yield f"Subscription {delivery.sub_id}, {printable(delivery.destination_url)}"
+    yield f"  {_state(delivery)}; kept until {shapes.day(delivery.expires_at)}"
+    if not delivery.attempts:
         return
     rows = [
         (
@@ -129,11 +129,11 @@ def _delivery(one: pb.Delivery) -> Iterator[str]:
             shapes.second(attempt.due_at) if attempt.HasField("due_at") else shapes.STATES.get(attempt.state),
             attempt.address or None,
         )
-        for attempt in one.attempts
+        for attempt in delivery.attempts
     ]
     for line in table(HEADERS, rows, "").splitlines():
         yield f"  {line}"
-    for excerpt, same in itertools.groupby(one.attempts, lambda attempt: attempt.response_excerpt):
+    for excerpt, same in itertools.groupby(delivery.attempts, lambda attempt: attempt.response_excerpt):
         numbers = [attempt.number for attempt in same]
         if excerpt:
             which = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
@@ -147,11 +147,11 @@ def _short(excerpt: str) -> str:
     return f'"{printed}"' if is_whole else f'"{printed[: EXCERPT_POINTS_MAX - 1]}…"'
 
 
-def _state(one: pb.Delivery) -> str:
-    state = shapes.STATES.get(one.state, "unknown")
-    match one.held_by:
+def _state(delivery: pb.Delivery) -> str:
+    state = shapes.STATES.get(delivery.state, "unknown")
+    match delivery.held_by:
         case "paused":
             return f"{state}, held back: the subscription is paused"
         case "company_inactive":
             return f"{state}, held back: the company is inactive"
-    return f"{state}, next attempt {instant(one.due_at)}" if one.HasField("due_at") else state
+    return f"{state}, next attempt {instant(delivery.due_at)}" if delivery.HasField("due_at") else state

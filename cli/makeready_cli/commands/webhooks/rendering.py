@@ -26,24 +26,24 @@ def delivery_record(delivery: pb.Delivery) -> dict[str, Any]:
     return picked(delivery, _DELIVERY) | {"attempts": [picked(attempt, _ATTEMPT) for attempt in delivery.attempts]}
 
 
-def minute(found: Timestamp) -> str:
+def minute(timestamp: Timestamp) -> str:
     """Month, day and minute in UTC; a table has no room for more."""
-    return f"{found.ToDatetime(datetime.UTC):%m-%d %H:%M}"
+    return f"{timestamp.ToDatetime(datetime.UTC):%m-%d %H:%M}"
 
 
-def second(found: Timestamp) -> str:
-    return f"{found.ToDatetime(datetime.UTC):%m-%d %H:%M:%S}"
+def second(timestamp: Timestamp) -> str:
+    return f"{timestamp.ToDatetime(datetime.UTC):%m-%d %H:%M:%S}"
 
 
-def day(found: Timestamp) -> str:
-    return f"{found.ToDatetime(datetime.UTC):%Y-%m-%d}"
+def day(timestamp: Timestamp) -> str:
+    return f"{timestamp.ToDatetime(datetime.UTC):%Y-%m-%d}"
 
 
-def outcome(found: pb.Attempt) -> str:
+def outcome(attempt: pb.Attempt) -> str:
     """The receiver's status if it explains the outcome, else the class of the error."""
-    if found.HasField("status") and found.error in ("", "status", "redirect"):
-        return str(found.status)
-    return f"{found.status} {found.error}" if found.HasField("status") else found.error
+    if attempt.HasField("status") and attempt.error in ("", "status", "redirect"):
+        return str(attempt.status)
+    return f"{attempt.status} {attempt.error}" if attempt.HasField("status") else attempt.error
 
 
 def last(attempts: Sequence[pb.Attempt]) -> str | None:
@@ -53,20 +53,20 @@ def last(attempts: Sequence[pb.Attempt]) -> str | None:
     return f"{attempts[-1].number}x {outcome(attempts[-1]).replace('destination_refused', 'refused')}"
 
 
-def due(found: pb.Delivery) -> str | None:
+def due(delivery: pb.Delivery) -> str | None:
     """The instant of the next attempt, or the reason why there is none yet."""
-    return held(found) or (minute(found.due_at) if found.HasField("due_at") else None)
+    return held(delivery) or (minute(delivery.due_at) if delivery.HasField("due_at") else None)
 
 
-def attempted(one: pb.Delivery) -> str:
+def attempted(delivery: pb.Delivery) -> str:
     """The result of an attempt that was requested."""
-    if held_by := held(one):
+    if held_by := held(delivery):
         return f"waits for a later sweep: {held_by}"
-    attempt = one.attempts[-1]
+    attempt = delivery.attempts[-1]
     ended = f"{printable(outcome(attempt))} after {attempt.duration_milliseconds} ms"
-    state = STATES.get(one.state, "unknown")
+    state = STATES.get(delivery.state, "unknown")
     return f"{state}: attempt {attempt.number} ended with {ended}"
 
 
-def held(found: pb.Delivery) -> str:
-    return {"company_inactive": "inactive"}.get(found.held_by, found.held_by)
+def held(delivery: pb.Delivery) -> str:
+    return {"company_inactive": "inactive"}.get(delivery.held_by, delivery.held_by)

@@ -119,34 +119,39 @@ def _acts() -> tuple[RpcCommand, ...]:
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
     request = pb.ListSubscriptionsRequest(limit=PAGE)
-    found: list[dict[str, Any]] = []
+    subscriptions: list[dict[str, Any]] = []
     while True:
         answer = await operator.call(
             "svc-webhooks", request, pb.ListSubscriptionsResponse, company_id=arguments.company_id
         )
-        found += json.loads(answer.page.data)
+        subscriptions += json.loads(answer.page.data)
         if not answer.page.HasField("next_after_id"):
             break
         request.after_id = answer.page.next_after_id
     rows = [
         (
-            one["entity_id"],
-            one["health"],
-            one["secret_prefix"],
-            one["created_at"][:10],
-            one["destination_url"],
-            " ".join(one["events"]),
+            subscription["entity_id"],
+            subscription["health"],
+            subscription["secret_prefix"],
+            subscription["created_at"][:10],
+            subscription["destination_url"],
+            " ".join(subscription["events"]),
         )
-        for one in found
+        for subscription in subscriptions
     ]
     headers = ("ID", "HEALTH", "SECRET", "CREATED", "DESTINATION", "EVENTS")
-    return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
+    return Answer({"subscriptions": subscriptions}, table(headers, rows, "No subscriptions."))
 
 
 def _created(answer: pb.AddSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
-    found = answer.subscription
-    value = {"sub_id": found.sub_id, "secret": answer.secret or None, "secret_prefix": found.secret_prefix}
-    text = f"Subscription {found.sub_id} is created.\n\n{answer.secret}\n\nThis is its signing secret, shown only now."
+    subscription = answer.subscription
+    value = {
+        "sub_id": subscription.sub_id,
+        "secret": answer.secret or None,
+        "secret_prefix": subscription.secret_prefix,
+    }
+    text = f"Subscription {subscription.sub_id} is created.\n\n{answer.secret}\n\n"
+    text += "This is its signing secret, shown only now."
     return Answer(value, text)
 
 
@@ -160,27 +165,33 @@ def _deleted(answer: pb.RemoveSubscriptionResponse, arguments: argparse.Namespac
 
 
 def _paused(answer: pb.PauseSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
-    found = json.loads(answer.subscription.json)
-    text = f"Subscription {found['entity_id']} is paused since {found['paused_at']}: its deliveries wait."
-    return Answer(_health(found), text)
+    subscription = json.loads(answer.subscription.json)
+    text = f"Subscription {subscription['entity_id']} is paused since {subscription['paused_at']}: its deliveries wait."
+    return Answer(_health(subscription), text)
 
 
 def _resumed(answer: pb.ResumeSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
-    found = json.loads(answer.subscription.json)
-    text = f"Subscription {found['entity_id']} is {found['health']}: what is due goes with the next sweep."
-    return Answer(_health(found), text)
+    subscription = json.loads(answer.subscription.json)
+    text = (
+        f"Subscription {subscription['entity_id']} is {subscription['health']}: what is due goes with the next sweep."
+    )
+    return Answer(_health(subscription), text)
 
 
-def _health(found: dict[str, Any]) -> dict[str, Any]:
-    return {"sub_id": found["entity_id"], "health": found["health"]}
+def _health(subscription: dict[str, Any]) -> dict[str, Any]:
+    return {"sub_id": subscription["entity_id"], "health": subscription["health"]}
 
 
 def _rotated(answer: pb.RotateSecretResponse, _arguments: argparse.Namespace) -> Answer:
-    found = json.loads(answer.subscription.json)
-    value = {"sub_id": found["entity_id"], "secret": answer.secret, "secret_prefix": found["secret_prefix"]}
+    subscription = json.loads(answer.subscription.json)
+    value = {
+        "sub_id": subscription["entity_id"],
+        "secret": answer.secret,
+        "secret_prefix": subscription["secret_prefix"],
+    }
     text = (
         f"{answer.secret}\n\n"
-        f"This is the signing secret of subscription {found['entity_id']} from now on, shown only now.\n"
+        f"This is the signing secret of subscription {subscription['entity_id']} from now on, shown only now.\n"
         "The one before signs nothing any more."
     )
     return Answer(value, text)
