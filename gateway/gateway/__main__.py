@@ -13,7 +13,7 @@ from chassis.app.server import App
 from chassis.auth.clients import ServiceClient
 from chassis.http import memory
 from chassis.http.connection_limits import ConnectionLimits
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
@@ -176,7 +176,12 @@ def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceCli
     limits = ConnectionLimits(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
     if tls is not None:
         memory.return_large_blocks()  # each TLS connection has one, mostly unused
-    port = Port("MAKEREADY_API_PORT", settings.api_host, settings.api_port, handler.answer, tls, limits, replies.ERRORS)
+    port = Port(
+        Listening("MAKEREADY_API_PORT", settings.api_host, settings.api_port, tls),
+        handler.answer,
+        limits,
+        replies.ERRORS,
+    )
     app.lifecycle.on_listening(port.open)
     app.lifecycle.before_ready(functools.partial(every_service_serves, clients, settings.wait_seconds))
     app.lifecycle.on_stop(port.close)

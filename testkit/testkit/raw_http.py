@@ -47,13 +47,13 @@ class Response:
         return self.status, same, self.body
 
 
-class Connection:
+class RawConnection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
 
     @classmethod
-    async def open(cls, port: int, tls: ssl.SSLContext | None = None) -> Connection:
+    async def open(cls, port: int, tls: ssl.SSLContext | None = None) -> RawConnection:
         name = "localhost" if tls else None
         return cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=name))
 
@@ -151,8 +151,8 @@ class Api:
         self.port = port
         self.tls = tls
 
-    async def connect(self) -> Connection:
-        return await Connection.open(self.port, self.tls)
+    async def connect(self) -> RawConnection:
+        return await RawConnection.open(self.port, self.tls)
 
     async def raw(self, data: bytes, method: str = "GET", *, then_eof: bool = False) -> Response:
         """Sends bytes and returns the first response."""

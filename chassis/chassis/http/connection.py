@@ -45,7 +45,7 @@ _FEW = Unfinished.FEW
 log = structlog.stdlib.get_logger(__name__)
 
 
-class Connection(web.RequestHandler):
+class HttpConnection(web.RequestHandler):
     """Answers the requests of one connection one after the other, in the order of their arrival.
 
     Attributes and methods that only this class uses begin with two underscores: Python puts the class's name before

@@ -50,6 +50,16 @@ class _Silent:
     """How many bytes of its client's first message of TLS had arrived when it was last looked at."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a port listens. `setting` is the variable that sets it, for the operator."""
+
+    setting: str
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+
+
 class Port:
     """One listening port and its connections.
 
@@ -59,25 +69,20 @@ class Port:
 
     def __init__(
         self,
-        setting: str,
-        host: str,
-        port: int,
+        listening: Listening,
         answer: Answer,
-        tls: ssl.SSLContext | None,
         limits: ConnectionLimits,
         errors: ErrorReplies,
         stall_seconds: float = STALL_SECONDS,
         application: web.Server | None = None,
     ) -> None:
-        """setting: the variable that sets the port, for the operator. stall_seconds,
-        application: see `HttpServer`."""
-        self._setting = setting
-        self._host = host
-        self.number = port
-        self._tls = tls
+        """For `stall_seconds` and `application` see `HttpServer`."""
+        self._where = listening
+        self.number = listening.port
+        self._tls = listening.tls
         self._limits = limits
         self._http = HttpServer(answer, limits, errors, stall_seconds, application)
-        self._listening: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
         self._silent: dict[socket.socket, _Silent] = {}
         """Connections without a protocol: their client has sent nothing, or they wait for their handshake."""
         self._connecting: set[asyncio.Task[None]] = set()
@@ -95,37 +100,39 @@ class Port:
         loop = asyncio.get_running_loop()
         self._limits.limit(open_files.allow_many() - OTHER_FILES)
         try:
-            found = await loop.getaddrinfo(self._host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            found = await loop.getaddrinfo(
+                self._where.host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
             for family, _, _, _, address in dict.fromkeys(found):
-                self._listening.append(_listen(family, address))
+                self._sockets.append(_listen(family, address))
         except OSError as error:
             number = error.errno or 0  # below 0: the name can't be resolved
             reason = os.strerror(number) if number > 0 else error.strerror
-            for listening in self._listening:
+            for listening in self._sockets:
                 listening.close()
             raise SettingsError(
-                f"{self._setting}: {self._host}:{self.number} can't be listened on: {reason}."
+                f"{self._where.setting}: {self._where.host}:{self.number} can't be listened on: {reason}."
             ) from None
-        for listening in self._listening:
+        for listening in self._sockets:
             loop.add_reader(listening, self._accept, listening)
         self._watch = asyncio.create_task(self._look_at_the_clock())
-        log.info("port_open", setting=self._setting, host=self._host, port=self.number)
+        log.info("port_open", setting=self._where.setting, host=self._where.host, port=self.number)
 
     async def close(self) -> None:
         """Accepts no more connections, closes the idle ones, and lets requests under way finish for 10 s."""
         if self._watch is None:
             return
         loop = asyncio.get_running_loop()
-        for listening in self._listening:
+        for listening in self._sockets:
             loop.remove_reader(listening)
             listening.close()
-        self._listening.clear()
+        self._sockets.clear()
         deadline = loop.time() + GRACE_SECONDS
         was_silent: set[socket.socket] = set()
         while self.connections and loop.time() < deadline:
             for connection in self._http.connections():
                 connection.drain()
-            for silent in was_silent & self._silent.keys():  # twice, as `Connection.drain`
+            for silent in was_silent & self._silent.keys():  # twice, as `HttpConnection.drain`
                 self._drop(silent)
             was_silent = set(self._silent)
             await asyncio.sleep(0.02)
@@ -142,7 +149,7 @@ class Port:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # no more files or memory; the listening socket would stay readable
-                log.error("accept_failed", setting=self._setting, reason=str(error))
+                log.error("accept_failed", setting=self._where.setting, reason=str(error))
                 loop.remove_reader(listening)
                 loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
                 return

@@ -7,7 +7,7 @@ from typing import cast
 
 from aiohttp import web
 
-from chassis.http.connection import Connection
+from chassis.http.connection import HttpConnection
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.deadlines import STALL_SECONDS
 from chassis.http.replies import ErrorReplies
@@ -32,12 +32,12 @@ class HttpServer:
         self._stall_seconds = stall_seconds
         factory = None if application is None else application.request_factory
         self._server = web.Server(
-            lambda request: cast("Connection", request.protocol).respond(request), request_factory=factory
+            lambda request: cast("HttpConnection", request.protocol).respond(request), request_factory=factory
         )
 
-    def connection(self, client: str) -> Connection:
+    def connection(self, client: str) -> HttpConnection:
         """A protocol for a client's connection. client: by which `ConnectionLimits.enter` counted it."""
-        return Connection(
+        return HttpConnection(
             self._server,
             self._answer,
             self._limits,
@@ -47,10 +47,10 @@ class HttpServer:
             asyncio.get_running_loop(),
         )
 
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[HttpConnection]:
         """All open connections, and those whose client left before its answer was ready."""
-        return cast("list[Connection]", self._server.connections)
+        return cast("list[HttpConnection]", self._server.connections)
 
     async def abort(self) -> None:
-        """Ends the connections that `Connection.drain` has not ended, and the requests under way on them."""
+        """Ends the connections that `HttpConnection.drain` has not ended, and the requests under way on them."""
         await self._server.shutdown(0.1)  # 0 would mean no limit

@@ -64,7 +64,6 @@ class Pages:
     def __init__(
         self,
         rows: sa.Select[Any],
-        company: sa.Column[int],
         entity_id: sa.Column[int],
         filters: Mapping[str, sa.ColumnElement[bool]],
         visible: sa.ColumnElement[bool] | None = None,

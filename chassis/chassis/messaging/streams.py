@@ -18,7 +18,7 @@ import structlog
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 
-from chassis.messaging.transport import AGAIN_SECONDS, ANSWER_SECONDS, FAULTS, STREAM, Connection, reason_of
+from chassis.messaging.transport import AGAIN_SECONDS, ANSWER_SECONDS, FAULTS, STREAM, NatsConnection, reason_of
 from chassis.runtime.settings import Environment, SettingsError, nats_replicas, nats_url
 
 SUBJECTS = "events.>"
@@ -104,8 +104,8 @@ async def _stream(jetstream: JetStreamContext, replicas: int) -> StreamConfig:
 
 async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> None:
     """Makes them, checks every 5 s that they are there, and makes them again, until cancelled. What it waits for, it
-    logs once. url, tls: see `Connection`; replicas: see `make`."""
-    connection = Connection(url, tls)
+    logs once. url, tls: see `NatsConnection`; replicas: see `make`."""
+    connection = NatsConnection(url, tls)
     reason = ""
     try:
         while True:
@@ -113,7 +113,7 @@ async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls:
             try:
                 if connection.has_ended():
                     await connection.end()
-                    connection = Connection(url, tls)
+                    connection = NatsConnection(url, tls)
                 if not connection.is_connected and not connection.is_returning:
                     await connection.open("streams", error_cb=_quiet)
                 await make(connection.jetstream(timeout=ANSWER_SECONDS), consumers, replicas)
@@ -134,7 +134,7 @@ async def _quiet(_error: Exception) -> None:
 
 
 async def _main(environment: Environment) -> None:
-    connection = Connection(nats_url(environment), environment.nats_tls())
+    connection = NatsConnection(nats_url(environment), environment.nats_tls())
     await connection.open("streams")
     while True:
         try:

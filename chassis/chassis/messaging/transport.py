@@ -69,7 +69,7 @@ def inbox_of(name: str) -> str:
     return f"_INBOX.{name}"
 
 
-class Connection(Client):
+class NatsConnection(Client):
     """A connection to one of the servers of a NATS. When that server goes, it is made to another one, for ever."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
@@ -170,10 +170,11 @@ class Transport:
     """One connection a process. The stream of events and its consumers are the operator's: see `streams`."""
 
     def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None, *, publishes: bool = True) -> None:
-        """url, tls: see `Connection`. publishes: whether this process publishes events; else it listens to hints."""
+        """url, tls: see `NatsConnection`. publishes: whether this process publishes events; else it listens to
+        hints."""
         self._url, self._name, self._tls = url, name, tls
         self._publishes = publishes
-        self._client = Connection(url, tls)
+        self._client = NatsConnection(url, tls)
         self.jetstream: JetStreamContext = self._client.jetstream(timeout=ANSWER_SECONDS)
         self._ready = asyncio.Event()
         self._look = asyncio.Event()
@@ -258,7 +259,7 @@ class Transport:
         """Takes a new client in the place of one that has ended for good, with its subscriptions."""
         self._earlier_reconnections = self.reconnections + 1
         self._ending = asyncio.ensure_future(self._client.end())
-        self._client = Connection(self._url, self._tls)
+        self._client = NatsConnection(self._url, self._tls)
         self.jetstream = self._client.jetstream(timeout=ANSWER_SECONDS)
 
     async def _open(self) -> None:

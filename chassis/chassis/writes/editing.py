@@ -94,8 +94,8 @@ def _label(enum: Any, number: int) -> str:
 
 
 def external_id_taken(fault: UniqueViolationError, noun: str, called: str = "") -> Exception:
-    """The refusal if another record of the kind has the external_id; else the fault itself. called: see
-    `RecordEditor`."""
+    """The refusal if another record of the kind has the external_id; else the fault itself. For `called`
+    see `RecordWording`."""
     if fault.constraint_name != f"{noun}_external_id":
         return fault
     name = called or noun
@@ -180,6 +180,17 @@ class SavedRecord(Generic[Struct]):
     document: Document
 
 
+@dataclass(frozen=True, slots=True)
+class RecordWording:
+    """How refusals speak of a record: what it is `called`, if not by its noun, and the refusal of a `missing` one."""
+
+    called: str = ""
+    missing: Callable[[], Refusal] | None = None
+
+
+PLAIN = RecordWording()
+
+
 class RecordEditor(Generic[Struct]):
     """Adds and changes the records of one kind."""
 
@@ -187,32 +198,28 @@ class RecordEditor(Generic[Struct]):
         self,
         noun: str,
         table: EditableTable,
-        one: Statement,
+        record: Statement,
         renderer: Renderer[Struct],
         references: ReferencesOf | None = None,
         *,
         audit: AuditedOf | None = None,
-        audited_columns: Sequence[str] = (),
         replicated: Sequence[str] = (),
-        called: str = "",
-        missing: Callable[[], Refusal] | None = None,
+        wording: RecordWording = PLAIN,
     ) -> None:
-        """noun: the kind's name in the audit log. one: reads, for company_id and entity_id, the columns of the
-        renderer's shape, then further columns that decide on a change. references: those to publish after each change.
-        audit: the values of audit entries, if not those of the public record; audited_columns: the columns that hold
-        them instead. replicated: the audited values that other contexts replicate: only their changes publish
-        references; if empty, every change does. called: the kind's name in messages, if not the noun. missing: the
-        refusal for a missing record; else `no_such`.
+        """The audit log names the kind by its `noun`. The statement `record` reads, for company_id and entity_id, the
+        columns of the renderer's shape, then further columns that decide on a change. After each change `references`
+        are published; if `replicated` names audited values, only after a change of these. `audit` gives the values of
+        audit entries: those of the public record by default, see also `audited_columns`.
         """
         self.noun = noun
         self.table = table
-        self._one = one
+        self._record = record
         self._renderer = renderer
         self._references = references
-        self._audit: AuditedOf = audit or (_audit_columns(audited_columns) if audited_columns else _audit_record)
+        self._audit: AuditedOf = audit or _audit_record
         self._replicated = replicated
-        self._called = called or noun
-        self._missing = missing or functools.partial(no_such, noun)
+        self._called = wording.called or noun
+        self._missing = wording.missing or functools.partial(no_such, noun)
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, locked against deletion until the commit. Raises Refusal 404."""
@@ -307,7 +314,7 @@ class RecordEditor(Generic[Struct]):
         return record, document
 
     async def _read(self, command: Command, entity_id: int) -> tuple[Struct, Document, Record]:
-        row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
+        row = await command.connection.row(self._record, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
         columns = tuple(row)[: len(self._renderer.shape.columns)]
         return *self._renderer.record_and_document(columns), row
@@ -327,5 +334,6 @@ def _audit_record(record: msgspec.Struct, _row: Mapping[str, Any]) -> dict[str, 
     return audited(record)
 
 
-def _audit_columns(names: Sequence[str]) -> AuditedOf:
+def audited_columns(names: Sequence[str]) -> AuditedOf:
+    """For a kind whose audit entries hold these columns instead of the public record's values."""
     return lambda _record, row: {name: row[name] for name in names}

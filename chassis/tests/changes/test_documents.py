@@ -39,7 +39,7 @@ from .boats import (
 )
 
 HEAD = b'{"schema_version":1,"entity_type":"boat","entity_id":%d,"gone":false,"record":'
-PAGES = Pages(DOCUMENTS.rows, boat.c.company_id, boat.c.id, {}, boat.c.is_public)
+PAGES = Pages(DOCUMENTS.rows, boat.c.id, {}, boat.c.is_public)
 
 
 @dataclass

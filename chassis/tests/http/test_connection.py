@@ -13,10 +13,10 @@ from aiohttp import web
 
 from chassis.http import deadlines, replies
 from chassis.http.bodies import BodyBroken
-from chassis.http.connection import Connection
+from chassis.http.connection import HttpConnection
 from chassis.http.connection_limits import ConnectionLimits
 from chassis.http.heads import LINE_BYTES_MAX
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from testkit.patience import comes_true
@@ -72,7 +72,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 async def port(answers: Answers) -> AsyncIterator[Port]:
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, ConnectionLimits(), ERRORS, STALL_SECONDS)
+    opened = Port(Listening("TEST_PORT", "127.0.0.1", free_port()), answers, ConnectionLimits(), ERRORS, STALL_SECONDS)
     await opened.open()
     yield opened
     answers.go_on.set()
@@ -230,8 +230,8 @@ async def test_a_whole_body_can_be_read_even_where_its_client_has_left(api: Api,
 
 def test_no_name_of_ours_hides_one_of_aiohttps() -> None:
     """aiohttp's protocol is the base class: a name that a later aiohttp adds would silently replace it."""
-    mangled = f"_{Connection.__name__}__"
-    ours = {name for name in vars(Connection) if not name.startswith((mangled, "__"))}
+    mangled = f"_{HttpConnection.__name__}__"
+    ours = {name for name in vars(HttpConnection) if not name.startswith((mangled, "__"))}
     overridden = {
         *("connection_made", "data_received", "eof_received", "connection_lost", "pause_reading", "resume_reading"),
         *("handle_error", "log_exception"),

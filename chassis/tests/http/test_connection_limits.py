@@ -19,13 +19,13 @@ from chassis.http import connection_limits as module
 from chassis.http import deadlines, holder, replies
 from chassis.http.bodies import BodyBroken
 from chassis.http.connection_limits import Budget, ConnectionLimits
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from chassis.runtime.settings import Environment, SettingsError, networks, trusted_proxies
 from testkit.patience import comes_true
 from testkit.processes import free_port
-from testkit.raw_http import Api, Connection
+from testkit.raw_http import Api, RawConnection
 
 from .envelope import BYTES_MAX, ERRORS, error
 
@@ -191,7 +191,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 async def port(answers: Answers, limits: ConnectionLimits) -> AsyncIterator[Port]:
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, limits, ERRORS)
+    opened = Port(Listening("TEST_PORT", "127.0.0.1", free_port()), answers, limits, ERRORS)
     await opened.open()
     yield opened
     answers.go_on.set()
@@ -206,17 +206,17 @@ def api(port: Port) -> Api:
     return Api(port.number)
 
 
-async def connect(port: Port, address: str, receive_bytes: int = 0) -> Connection:
+async def connect(port: Port, address: str, receive_bytes: int = 0) -> RawConnection:
     one = socket.socket()
     one.setblocking(False)
     if receive_bytes:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     one.bind((address, 0))
     await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port.number))
-    return Connection(*await asyncio.open_connection(sock=one))
+    return RawConnection(*await asyncio.open_connection(sock=one))
 
 
-async def unreading(port: Port, address: str) -> Connection:
+async def unreading(port: Port, address: str) -> RawConnection:
     """A client that reads nothing until its transport resumes."""
     reader = await connect(port, address, 4096)
     assert isinstance(reader.writer.transport, asyncio.ReadTransport)
@@ -363,7 +363,7 @@ async def test_with_tls_a_large_burst_counts_until_the_connection_ends(
     authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
     limits = ConnectionLimits()
-    port = Port("TEST_PORT", "127.0.0.1", free_port(), answers, context, limits, ERRORS)
+    port = Port(Listening("TEST_PORT", "127.0.0.1", free_port(), context), answers, limits, ERRORS)
     await port.open()
     api = Api(port.number, ssl.create_default_context(cadata=authority.cert_pem.bytes().decode()))
     small, large = (api.bytes("POST", f"/{path}", body=b"x" * size) for size in (100, 100_000))

@@ -15,7 +15,7 @@ from chassis.http import handshakes, replies
 from chassis.http import port as ports
 from chassis.http.connection_limits import HANDSHAKE_BYTES, KNOWN_CLIENTS_MAX, ConnectionLimits, Sizes
 from chassis.http.handshakes import BEGUN_AT_ONCE, Handshakes
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from testkit.patience import PATIENCE_SECONDS, comes_true
@@ -51,7 +51,7 @@ class Served:
         self.authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.authority.issue_cert("localhost").configure_cert(context)
         self.limits = ConnectionLimits(sizes=Sizes(handshakes=PLACES * HANDSHAKE_BYTES))
-        self.port = Port("TEST_PORT", "127.0.0.1", free_port(), answer, context, self.limits, ERRORS)
+        self.port = Port(Listening("TEST_PORT", "127.0.0.1", free_port(), context), answer, self.limits, ERRORS)
 
     async def begin(self, address: str, sent: bytes) -> asyncio.StreamWriter:
         """A client that sends this and nothing more."""

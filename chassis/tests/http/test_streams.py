@@ -11,7 +11,7 @@ import pytest
 from chassis.http import deadlines, replies
 from chassis.http.bodies import BodyBroken
 from chassis.http.connection_limits import ConnectionLimits
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from testkit.patience import comes_true
@@ -93,7 +93,7 @@ def limits() -> ConnectionLimits:
 @pytest.fixture
 async def port(answers: Answers, limits: ConnectionLimits, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
     monkeypatch.setattr(deadlines, "UNREAD_SECONDS", 0.5)
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, limits, ERRORS)
+    opened = Port(Listening("TEST_PORT", "127.0.0.1", free_port()), answers, limits, ERRORS)
     await opened.open()
     yield opened
     await opened.close()

@@ -58,7 +58,7 @@ def conditions(table: Any, *names: str) -> dict[str, Any]:
 
 def pages(table: Any, filters: dict[str, Any], **options: Any) -> Pages:
     said: dict[str, Any] = {"statuses": STATUSES, "places": PLACES, "inside": [BERTHS]} | options
-    return Pages(sa.select(table.c.id), table.c.company_id, table.c.id, filters, **said)
+    return Pages(sa.select(table.c.id), table.c.id, filters, **said)
 
 
 def request_with(*names: str, statuses: int = len(STATUSES)) -> type[Message]:

@@ -57,7 +57,6 @@ VISIBLE = sa.not_(boat.c.hidden)
 page_indexes(boat, visible=VISIBLE, places=PLACES)
 LISTED = Pages(
     sa.select(boat.c.id, berth.c.name).select_from(boat.outerjoin(berth, berth.c.id == boat.c.berth_id)),
-    boat.c.company_id,
     boat.c.id,
     {
         "harbour_id": boat.c.harbour_id == param("harbour_id", sa.BigInteger),

@@ -27,7 +27,7 @@ from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import TokenSigner, make_keys
 from chassis.messaging import streams
 from chassis.messaging.consumer import Consumer
-from chassis.messaging.transport import CONNECTED, FAULTS, HAS_LEADER, STREAM, Connection, Transport
+from chassis.messaging.transport import CONNECTED, FAULTS, HAS_LEADER, STREAM, NatsConnection, Transport
 from chassis.runtime.settings import Environment
 from makeready_local.nats import Nats
 from testkit.folders import server_folder
@@ -51,11 +51,11 @@ def cluster() -> Iterator[NatsCluster]:
 
 
 @pytest.fixture
-async def operator(cluster: NatsCluster) -> AsyncIterator[Connection]:
+async def operator(cluster: NatsCluster) -> AsyncIterator[NatsConnection]:
     """The operator's connection to the cluster, which has all its servers and no stream."""
     for server in cluster.servers.values():
         server.start()
-    connection = Connection(cluster.url)
+    connection = NatsConnection(cluster.url)
     await connection.open("tests")
     jetstream = connection.jetstream(timeout=2)  # short: asked again until it is answered
     await until(lambda: deleted(jetstream))
@@ -137,7 +137,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("is_own", [False, True], ids=["another server", "the server of the connection"])
 async def test_a_killed_leader_costs_seconds_and_no_event(
     cluster: NatsCluster,
-    operator: Connection,
+    operator: NatsConnection,
     postgres_server: PostgresServer,
     tmp_path: Path,
     record_property: Callable[[str, object], None],
@@ -195,7 +195,7 @@ async def test_a_killed_leader_costs_seconds_and_no_event(
         await client.close()
 
 
-async def led_by(operator: Connection, server: str) -> bool:
+async def led_by(operator: NatsConnection, server: str) -> bool:
     """Whether the stream's leader is that server; if not, it is asked to become it."""
     info = await operator.jetstream().stream_info(STREAM)
     if info.cluster is not None and info.cluster.leader == server:
@@ -221,7 +221,7 @@ async def published(database: Any, ids: list[str]) -> bool:
 @pytest.mark.chaos
 @pytest.mark.parametrize("unsent_megabytes", [0, 40])
 async def test_hints_are_heard_again_when_their_server_says_nothing_more(
-    cluster: NatsCluster, operator: Connection, unsent_megabytes: int
+    cluster: NatsCluster, operator: NatsConnection, unsent_megabytes: int
 ) -> None:
     heard: set[str] = set()
     async with connected(cluster.url, publishes=False) as transport:
@@ -256,7 +256,7 @@ async def reconnected(transport: Transport) -> bool:
     return transport.is_connected and transport.reconnections >= 1  # one may be lost again at once
 
 
-async def test_a_stream_and_its_consumers_move_to_three_servers_and_back(operator: Connection) -> None:
+async def test_a_stream_and_its_consumers_move_to_three_servers_and_back(operator: NatsConnection) -> None:
     consumers, jetstream = {NAME: SUBJECTS}, operator.jetstream()
 
     async def made(replicas: int | None) -> bool:
@@ -279,7 +279,7 @@ async def test_a_stream_and_its_consumers_move_to_three_servers_and_back(operato
 
 async def test_a_cluster_that_is_too_small_is_reported_once_and_has_one_replica_meanwhile(often: None) -> None:
     with embedded_nats(streams=False) as server:
-        connection = Connection(server.url)
+        connection = NatsConnection(server.url)
         await connection.open("tests")
         with structlog.testing.capture_logs() as lines:
             keeping = asyncio.create_task(streams.keep(server.url, {NAME: SUBJECTS}, replicas=3))
@@ -310,7 +310,7 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
 ) -> None:
     open_connection = asyncio.open_connection
     endings: list[asyncio.Future[None]] = []
-    connection: Connection | None = None
+    connection: NatsConnection | None = None
     mine: asyncio.AbstractEventLoop | None = None  # clients of other tests may connect meanwhile, in other loops
 
     async def ends_when_refused(*at: Any, **options: Any) -> Any:
@@ -327,7 +327,7 @@ async def test_a_connection_that_ends_as_a_server_refuses_it_does_not_come_back(
 
     async def lose_and_end() -> None:
         nonlocal connection, mine
-        connection, mine = Connection(server.url), asyncio.get_running_loop()
+        connection, mine = NatsConnection(server.url), asyncio.get_running_loop()
         await connection.open("tests", error_cb=_quiet)
         await connection.subscribe("hints.>", cb=_unheard)
         monkeypatch.setattr(asyncio, "open_connection", ends_when_refused)
@@ -383,7 +383,7 @@ async def test_a_server_that_takes_a_connection_slowly_gets_events_afterwards(
 ) -> None:
     monkeypatch.setattr("chassis.messaging.transport.AGAIN_SECONDS", 0.1)
     with embedded_nats(streams=False) as server:
-        operator = Connection(server.url)
+        operator = NatsConnection(server.url)
         await operator.open("tests")
         await streams.make(operator.jetstream(), {})
         door = Door(urlsplit(server.url).port or 0)
@@ -401,7 +401,7 @@ async def test_a_server_that_takes_a_connection_slowly_gets_events_afterwards(
 
 async def test_the_gauges_say_whether_events_can_be_published(often: None) -> None:
     with embedded_nats(streams=False) as server:
-        connection = Connection(server.url)
+        connection = NatsConnection(server.url)
         await connection.open("tests")
         jetstream = connection.jetstream()
         async with connected(server.url) as transport:

@@ -20,7 +20,7 @@ from chassis.records.shapes import Shape
 from chassis.refusals import Refusal
 from chassis.writes.audit import Audit, audit_table
 from chassis.writes.commands import Command, CommandRunner
-from chassis.writes.editing import EditableTable, RecordEditor
+from chassis.writes.editing import EditableTable, RecordEditor, RecordWording, audited_columns
 from chassis.writes.idempotency import ledger
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from testkit.plugin import PostgresServer
@@ -64,9 +64,8 @@ BY_COLUMNS = RecordEditor(
     TABLE,
     Statement(ONE.add_columns((sa.func.length(boat.c.name)).label("letters"))),
     BOAT.renderer(),
-    audited_columns=("name", "harbour_id"),
-    called="motor boat",
-    missing=lambda: Refusal(404, "not_found", "There is no such boat.", "boat_id"),
+    audit=audited_columns(("name", "harbour_id")),
+    wording=RecordWording("motor boat", lambda: Refusal(404, "not_found", "There is no such boat.", "boat_id")),
 )
 CALL = Call(Identity(OPERATOR, "operator", 7), "req")
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from chassis.http import memory
 from chassis.http.connection_limits import ConnectionLimits, Sizes
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import ErrorReplies, Reply
 from chassis.http.requests import Request
 from chassis.refusals import Unavailable
@@ -60,11 +60,8 @@ class Server:
             settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies, SIZES
         )
         self._port = Port(
-            "MAKEREADY_ADMIN_PORT",
-            settings.host,
-            settings.port,
+            Listening("MAKEREADY_ADMIN_PORT", settings.host, settings.port, settings.tls),
             self._answer,
-            settings.tls,
             limits,
             ERRORS,
             application=self._runner.server,

@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from chassis.messaging import streams
-from chassis.messaging.transport import FAULTS, STREAM, Connection, Transport, inbox_of
+from chassis.messaging.transport import FAULTS, STREAM, NatsConnection, Transport, inbox_of
 from makeready_cli.streams import CONSOLE, CONSUMERS, SERVICES
 from makeready_local.nats import binary, permissions
 from testkit.patience import eventually
@@ -189,7 +189,7 @@ async def test_each_service_publishes_its_own_events_alone_in_a_cluster(cluster:
         return ",".join(broker.url(user) for broker in cluster)
 
     keeping = asyncio.create_task(streams.keep(urls("makeready"), CONSUMERS, replicas=3, tls=tls))
-    operator, service = Connection(urls("makeready"), tls), Connection(urls("svc-webhooks"), tls)
+    operator, service = NatsConnection(urls("makeready"), tls), NatsConnection(urls("svc-webhooks"), tls)
     tickets = Transport(urls("svc-tickets"), "svc-tickets", tls)
     running = asyncio.create_task(tickets.run())
     await operator.open("tests")
@@ -220,7 +220,7 @@ async def test_each_service_publishes_its_own_events_alone_in_a_cluster(cluster:
         await connection.end()
 
 
-async def replicas_and_consumers(operator: Connection) -> tuple[int | None, int]:
+async def replicas_and_consumers(operator: NatsConnection) -> tuple[int | None, int]:
     try:
         info = await operator.jetstream(timeout=1).stream_info(STREAM)  # short: asked again
     except FAULTS:

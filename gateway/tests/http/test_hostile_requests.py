@@ -13,7 +13,7 @@ import pytest
 from chassis.http.heads import HEADERS_MAX, LINE_BYTES_MAX
 from testkit.gateways import Operator
 from testkit.patience import PATIENCE_SECONDS
-from testkit.raw_http import MALFORMED_CHUNKS, Api, Connection
+from testkit.raw_http import MALFORMED_CHUNKS, Api, RawConnection
 from testkit.stub_contexts import Contexts
 
 HOST = b"Host: test\r\n"
@@ -230,7 +230,7 @@ async def test_pipelining_clients_that_do_not_read_are_held_back(api: Api) -> No
     connection.close()
 
 
-async def post(api: Api, key: str, head: str, *parts: bytes, eof: bool = False, pause: float = 0.05) -> Connection:
+async def post(api: Api, key: str, head: str, *parts: bytes, eof: bool = False, pause: float = 0.05) -> RawConnection:
     """A POST /tickets whose body is sent in parts."""
     connection = await api.connect()
     lines = (

@@ -12,7 +12,7 @@ import pytest
 
 from chassis.http import replies
 from chassis.http.connection_limits import ConnectionLimits, Sizes
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import ErrorReplies, Reply
 from chassis.http.requests import Request
 from gateway.http import snapshots
@@ -23,7 +23,7 @@ from gateway.http.store import Store
 from makeready.common.v1.documents_pb2 import Page
 from testkit.patience import PATIENCE_SECONDS, comes_true
 from testkit.processes import free_port
-from testkit.raw_http import Api, Connection
+from testkit.raw_http import Api, RawConnection
 
 # A page is more than the kernel holds for a client that reads nothing.
 PAGES, RECORD = 2, {"entity_id": 1, "text": "x" * 5_000_000}
@@ -48,7 +48,7 @@ class Served:
         self.ends: dict[str, str] = {}
         limits = ConnectionLimits(sizes=Sizes(unread=100_000_000))  # no budget of bytes decides here
         port = free_port()
-        self.port = Port("TEST_PORT", "127.0.0.1", port, self._answer, None, limits, ERRORS)
+        self.port = Port(Listening("TEST_PORT", "127.0.0.1", port), self._answer, limits, ERRORS)
         self.api = Api(port)
 
     async def _answer(self, request: Request) -> Reply:
@@ -65,7 +65,7 @@ class Served:
             self.ends[path] = "whole"
         return Reply(200, b"")
 
-    async def ask(self, path: str) -> Connection:
+    async def ask(self, path: str) -> RawConnection:
         """A client that reads nothing yet; returns once its snapshot is under way."""
         client = await self.api.connect()
         client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
@@ -82,7 +82,7 @@ class Served:
         return [path for _, path in self.snapshots._under_way]
 
 
-async def whole(client: Connection) -> int:
+async def whole(client: RawConnection) -> int:
     """Reads a snapshot to its end; returns how many records it has."""
     assert isinstance(client.writer.transport, asyncio.ReadTransport)
     client.writer.transport.resume_reading()
@@ -92,7 +92,7 @@ async def whole(client: Connection) -> int:
     return len(response.body.splitlines())
 
 
-async def is_broken_off(client: Connection) -> bool:
+async def is_broken_off(client: RawConnection) -> bool:
     try:
         await whole(client)
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from chassis.auth.clients import ServiceUnavailable
 from chassis.http.connection_limits import ConnectionLimits
-from chassis.http.port import Port
+from chassis.http.port import Listening, Port
 from chassis.http.replies import Reply, json
 from chassis.http.requests import Request
 from chassis.messaging.transport import Transport
@@ -73,7 +73,7 @@ async def service(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 @pytest.fixture
 async def api(service: Service) -> AsyncIterator[Api]:
-    port = Port("TEST_PORT", "127.0.0.1", free_port(), service, None, ConnectionLimits(), replies.ERRORS)
+    port = Port(Listening("TEST_PORT", "127.0.0.1", free_port()), service, ConnectionLimits(), replies.ERRORS)
     await port.open()
     yield Api(port.number)
     await port.close()

@@ -45,7 +45,6 @@ _served = _inspections.where(SERVED)
 INSPECTION_DOCUMENTS = Documents(INSPECTION, _inspections, inspection)
 INSPECTIONS_PAGE = Pages(
     INSPECTION_DOCUMENTS.rows,
-    inspection.c.company_id,
     inspection.c.id,
     {name: equals_parameter(inspection, name) for name in PLACES}
     | {"status": inspection.c.published_status == param("status", Text)},

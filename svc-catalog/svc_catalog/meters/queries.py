@@ -27,7 +27,6 @@ _meters = METER.select(
 METER_DOCUMENTS = Documents(METER, _meters, meter)
 METERS_PAGE = Pages(
     METER_DOCUMENTS.rows,
-    meter.c.company_id,
     meter.c.id,
     {name: equals_parameter(meter, name) for name in PLACES}
     | {"updated_since": meter.c.updated_at >= param("updated_since", DateTime(timezone=True))},

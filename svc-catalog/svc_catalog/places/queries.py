@@ -33,12 +33,9 @@ PROPERTY_DOCUMENTS = Documents(PROPERTY, _properties, property_)
 UNIT_DOCUMENTS = Documents(UNIT, _units, unit)
 ASSET_DOCUMENTS = Documents(ASSET, _assets, asset)
 
-PROPERTIES_PAGE = Pages(
-    PROPERTY_DOCUMENTS.rows, property_.c.company_id, property_.c.id, {}, request=pb.ListPropertiesRequest
-)
+PROPERTIES_PAGE = Pages(PROPERTY_DOCUMENTS.rows, property_.c.id, {}, request=pb.ListPropertiesRequest)
 UNITS_PAGE = Pages(
     UNIT_DOCUMENTS.rows,
-    unit.c.company_id,
     unit.c.id,
     {"property_id": equals_parameter(unit, "property_id")},
     places=("property_id",),
@@ -46,7 +43,6 @@ UNITS_PAGE = Pages(
 )
 ASSETS_PAGE = Pages(
     ASSET_DOCUMENTS.rows,
-    asset.c.company_id,
     asset.c.id,
     {name: equals_parameter(asset, name) for name in (*PLACES, "status")}
     | {"updated_since": asset.c.updated_at >= param("updated_since", DateTime(timezone=True))},

@@ -32,7 +32,7 @@ WITH_BUSINESS = vendor.join(business, refers_to(vendor, "business_id", business)
 _vendors = VENDOR.select(WITH_BUSINESS)
 ONE_VENDOR = by_id(_vendors, vendor)
 VENDOR_DOCUMENTS = Documents(VENDOR, _vendors, vendor)
-VENDORS_PAGE = Pages(VENDOR_DOCUMENTS.rows, vendor.c.company_id, vendor.c.id, {}, request=ListVendorsRequest)
+VENDORS_PAGE = Pages(VENDOR_DOCUMENTS.rows, vendor.c.id, {}, request=ListVendorsRequest)
 VENDOR_CHANGES = Changes("vendor", VENDOR_DOCUMENTS)
 
 VENDOR_REFERENCES = ReferenceRows(

@@ -12,7 +12,7 @@ from chassis.auth import identity
 from chassis.records.shapes import Renderer
 from chassis.schedule import instants
 from chassis.writes.commands import Command, CommandRunner
-from chassis.writes.editing import RecordEditor
+from chassis.writes.editing import RecordEditor, RecordWording, audited_columns
 from makeready.common.v1.documents_pb2 import Document
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turns import events, queries, rules
@@ -45,8 +45,8 @@ def turn_editor(turns: Renderer[Turn]) -> RecordEditor[Turn]:
         queries.EDITABLE_TURNS,
         queries.SERVED_TURN,
         turns,
-        audited_columns=_AUDITED,
-        missing=lambda: not_of_company("turn"),
+        audit=audited_columns(_AUDITED),
+        wording=RecordWording(missing=lambda: not_of_company("turn")),
     )
 
 

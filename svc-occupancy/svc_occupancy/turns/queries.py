@@ -42,7 +42,6 @@ def _is(column: str) -> ColumnElement[bool]:
 TURN_DOCUMENTS = Documents(records.TURN, _turns, tables.transition)
 TURNS_PAGE = Pages(
     TURN_DOCUMENTS.rows,
-    tables.transition.c.company_id,
     tables.transition.c.id,
     {name: _is(name) for name in ("property_id", "unit_id", "status")}
     | {"updated_since": tables.transition.c.updated_at >= param("updated_since", TIME)},

@@ -17,7 +17,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.commands import Command, CommandRunner, fields
-from chassis.writes.editing import LockedRecord, RecordEditor
+from chassis.writes.editing import LockedRecord, RecordEditor, RecordWording, audited_columns
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 from svc_tickets import schema
 from svc_tickets.maintenance import inputs, rules
@@ -64,7 +64,12 @@ class PmTasksService:
         self.clock = clock
         self.importer = Importer(database, commands.outbox, schema.idempotency, clock)
         self.editor = RecordEditor(
-            "pm_task", q.EDITABLE, q.EDITED, renderer, audited_columns=q.AUDITED, called=CALLED, missing=_no_such_task
+            "pm_task",
+            q.EDITABLE,
+            q.EDITED,
+            renderer,
+            audit=audited_columns(q.AUDITED),
+            wording=RecordWording(CALLED, _no_such_task),
         )
 
     async def AddPmTask(self, request: pb.AddPmTaskRequest, call: Call) -> pb.AddPmTaskResponse:

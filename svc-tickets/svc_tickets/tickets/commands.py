@@ -16,7 +16,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes.commands import Command, CommandRunner, claim_of_actor
 from chassis.writes.commands import fields as given_fields
-from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor
+from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor, RecordWording, audited_columns
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets.replicas import places
@@ -72,8 +72,8 @@ class TicketCommandsService:
             write.EDITABLE,
             write.EDITED,
             renderer,
-            audited_columns=write.AUDITED,
-            missing=fields.no_such_ticket,
+            audit=audited_columns(write.AUDITED),
+            wording=RecordWording(missing=fields.no_such_ticket),
         )
 
     async def OpenTicket(self, request: pb.OpenTicketRequest, call: identity.Call) -> pb.OpenTicketResponse:

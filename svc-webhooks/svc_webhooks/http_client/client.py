@@ -21,7 +21,7 @@ from typing import Protocol, Self
 
 import structlog
 
-from svc_webhooks.http_client.connection import Connection, Times, dial
+from svc_webhooks.http_client.connection import ReceiverConnection, Times, dial
 from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse, unwrapped
 from svc_webhooks.http_client.pool import Pool
 from svc_webhooks.http_client.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
@@ -226,14 +226,14 @@ class HttpClient:
         await connection.exchange(head, body, attempt.response, attempt.times)
         self._keep(connection, attempt)
 
-    def _keep(self, connection: Connection, attempt: _Attempt) -> None:
+    def _keep(self, connection: ReceiverConnection, attempt: _Attempt) -> None:
         status = attempt.response.status
         if attempt.gate is not None and attempt.gate.is_at_new_receiver and not (status and 200 <= status < 300):
             connection.close()  # else many names at one address would leave a connection each
         else:
             self._pool.keep(connection)
 
-    async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
+    async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> ReceiverConnection:
         """Tries each address in turn until one completes the handshake. Raises _NotAdmitted if none did and the gate
         refused one; else Failed, with the receiver's fault if an address had one."""
         failure: tuple[Failed, Endpoint] | None = None

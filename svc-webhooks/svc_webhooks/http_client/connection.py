@@ -33,14 +33,16 @@ class Times:
     first_byte: float | None = None
 
 
-async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Times) -> Connection:
+async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Times) -> ReceiverConnection:
     """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
     loop = asyncio.get_running_loop()
     times.dialled, times.connected, times.secured = time.monotonic(), None, None
     opened = await connected(loop, endpoint)
     times.connected = time.monotonic()
     try:
-        _, connection = await loop.create_connection(lambda: Connection(loop, endpoint, name, context), sock=opened)
+        _, connection = await loop.create_connection(
+            lambda: ReceiverConnection(loop, endpoint, name, context), sock=opened
+        )
     except BaseException:
         opened.close()
         raise
@@ -49,7 +51,7 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
     return connection
 
 
-class Connection(asyncio.Protocol):
+class ReceiverConnection(asyncio.Protocol):
     """Made by `dial`. Serves one exchange at a time; unsolicited data closes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, name: str, context: ssl.SSLContext) -> None:

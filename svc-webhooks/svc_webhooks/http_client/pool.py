@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from svc_webhooks.http_client.connection import Connection
+from svc_webhooks.http_client.connection import ReceiverConnection
 from svc_webhooks.http_client.sockets import Endpoint
 
 IDLE_SECONDS_MAX = 15.0
@@ -17,12 +17,12 @@ class Pool:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._idle: dict[Connection, None] = {}  # longest idle first
-        self._by_key: dict[tuple[Endpoint, str], list[Connection]] = {}
+        self._idle: dict[ReceiverConnection, None] = {}  # longest idle first
+        self._by_key: dict[tuple[Endpoint, str], list[ReceiverConnection]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def take(self, endpoints: Iterable[Endpoint], name: str) -> Connection | None:
+    def take(self, endpoints: Iterable[Endpoint], name: str) -> ReceiverConnection | None:
         """The most recently used connection to one of `endpoints`, for this name."""
         for endpoint in endpoints:
             while idle := self._by_key.get((endpoint, name)):
@@ -32,7 +32,7 @@ class Pool:
                     return connection
         return None
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: ReceiverConnection) -> None:
         """Retains the connection for the next request. If there are too many, closes the longest idle one."""
         if connection.closed:
             return
@@ -65,11 +65,11 @@ class Pool:
                 return
             self._let_go(longest)
 
-    def _let_go(self, connection: Connection) -> None:
+    def _let_go(self, connection: ReceiverConnection) -> None:
         self._forget(connection)
         connection.close()
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: ReceiverConnection) -> None:
         del self._idle[connection]
         key = connection.endpoint, connection.name
         idle = self._by_key[key]

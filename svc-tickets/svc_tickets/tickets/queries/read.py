@@ -31,7 +31,6 @@ TICKETS = TICKET.select(
 TICKET_DOCUMENTS = Documents(TICKET, TICKETS, t.ticket)
 TICKETS_PAGE = Pages(
     TICKET_DOCUMENTS.rows,
-    t.ticket.c.company_id,
     t.ticket.c.id,
     {
         "property_id": t.ticket.c.property_id == param("property_id", BigInteger),

@@ -15,7 +15,6 @@ from svc_webhooks.tables.subscriptions import subscription
 
 SUBSCRIPTIONS_PAGE = Pages(
     SUBSCRIPTION.select(subscription),
-    subscription.c.company_id,
     subscription.c.id,
     {},
     request=ListSubscriptionsRequest,
