@@ -14,11 +14,12 @@ from sqlalchemy.dialects.postgresql import insert
 from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.rows import array_rows, columns_of
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Expression, Selection, Statement, param
 from chassis.refusals import Refusal
 from chassis.runtime.failpoints import failpoint
 from chassis.writes.idempotency import (
     CLAIM_COLUMNS,
+    KEY,
     NOTHING,
     Claim,
     Decision,
@@ -28,6 +29,7 @@ from chassis.writes.idempotency import (
 )
 from makeready.common.v1.documents_pb2 import WriteReply
 
+_ONE: Expression = sa.literal_column("1")
 GATHER_SECONDS = 0.002  # a fifth less CPU a create (docs/decisions/write-cost.md)
 
 
@@ -59,19 +61,18 @@ class CoalescingInsert(IdempotentInsert):
         self._together: Coalescer[_Write, WriteReply] = Coalescer(
             self._write_several, self._write_alone, GATHER_SECONDS
         )
-        key = CLAIM_COLUMNS[:3]
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
         given_claims = array_rows("given_claim", {**kinds, "lock": sa.BigInteger()}, prefix="claim_", numbered=True)
         ok = sa.func.pg_try_advisory_xact_lock(given_claims.c.lock, type_=sa.Boolean).label("ok")
         asked = sa.select(given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
         free = sa.select(*(asked.c[name] for name in CLAIM_COLUMNS)).where(asked.c.ok).order_by(asked.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
-        claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
+        claimed = claim.returning(*(claims.c[name] for name in KEY)).cte("claimed")
         # If a key occurs twice in one statement, the claim belongs to the first occurrence that got the lock: another
         # session may release the lock between the two tries.
-        same = sa.and_(asked.c.ok, *(claimed.c[name] == asked.c[name] for name in key))
+        same = sa.and_(asked.c.ok, *(claimed.c[name] == asked.c[name] for name in KEY))
         first = sa.select(sa.func.min(asked.c.n).label("n")).select_from(asked.join(claimed, same))
-        mine = first.group_by(*(claimed.c[name] for name in key)).cte("mine")
+        mine = first.group_by(*(claimed.c[name] for name in KEY)).cte("mine")
         effects = []
         for table, columns in self._columns.items():
             types = {column.name: column.type for column in columns}
@@ -126,6 +127,17 @@ class _DecideAlone(enum.Enum):
 DECIDE_ALONE = _DecideAlone.ALONE
 
 
+class ConditionSeen(NamedTuple):
+    """A column of what a decision was made from, and the condition that its value must meet when the change is
+    written."""
+
+    label: sa.Label[Any]
+    holds: Callable[[Expression], sa.ColumnElement[bool]]
+
+
+NO_CONDITIONS: Mapping[str, ConditionSeen] = {}
+
+
 class _Change(NamedTuple):
     database: Database
     claim: Claim
@@ -154,74 +166,32 @@ class CoalescingWrite(IdempotentWrite):
         self,
         claims: sa.Table,
         locked: sa.Table,
-        look: sa.Select[Any],
+        look: Selection,
         sets: Sequence[str],
         guards: Sequence[sa.Label[Any]] = (),
         inserts: Sequence[sa.Table] = (),
-        only_if: Mapping[str, tuple[sa.Label[Any], Callable[[sa.ColumnElement[Any]], sa.ColumnElement[bool]]]]
-        | None = None,
+        only_if: Mapping[str, ConditionSeen] = NO_CONDITIONS,
     ) -> None:
-        """locked: the table, with a version. look: the SELECT of its rows without a condition, each joined with one row
-        or none. sets: the columns that a change sets, the version among them; `values` of a Decision has them as
-        new_NAME, and the old version where nothing changes. guards: columns of `look` that a decision depends on, but
-        that another version need not change. only_if: of some of `sets`, a column of `look`, and the condition that its
-        value must meet when the statement writes; else the column is null. A lock on the row makes up for it."""
+        """The table `locked` has a version. `look` is the SELECT of its rows without a condition, each joined with one
+        row or none. A change `sets` these columns, the version among them; `values` of a Decision has them as new_NAME,
+        and the old version where nothing changes. A decision depends on `guards`, columns of `look`, though another
+        version need not change them. A column of `only_if` is set if its condition holds when the statement writes;
+        else it is null, and a lock on the row makes up for it.
+        """
         c, version = locked.c, locked.c.version
         mine = (c.company_id == param("company_id", sa.BigInteger), c.id == param("id", sa.BigInteger))
         new = {name: param(f"new_{name}", c[name].type) for name in sets}
         change = sa.update(locked).where(*mine, version < new["version"]).values(new)
         super().__init__(claims, locked, look.where(*mine), inserts=inserts, updates=[change])
-        only_if = only_if or {}
-        carried = [*guards, *(label for label, _ in only_if.values())]
-        self._sets, self._seen = sets, [one.name for one in carried]
+        carried = [*guards, *(condition.label for condition in only_if.values())]
+        self._sets, self._seen = sets, [label.name for label in carried]
         self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(
             self._several, self._one, GATHER_SECONDS
         )
-        key = CLAIM_COLUMNS[:3]
-        keys = {f"claim_{name}": claims.c[name].type for name in key} | {"row_id": sa.BigInteger()}
-
-        asked = array_rows("asked", keys, numbered=True)
-        rows = look.add_columns(version.label("seen_version"), asked.c.n.label("of_n")).where(
-            c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id
-        )
-        found = rows.subquery("found")
-        stored = [claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:]]
-        both = asked.outerjoin(claims, _same_key(claims, asked)).outerjoin(found, found.c.of_n == asked.c.n)
-        self._read_many = Statement(sa.select(*found.c, asked.c.n, *stored).select_from(both))
-
-        replayed = array_rows("replayed", {f"claim_{name}": claims.c[name].type for name in key})
-        held_claims = replayed.join(claims, _same_key(claims, replayed))
-        hold: sa.Select[Any] = sa.select(sa.literal_column("1")).select_from(held_claims)
-        self._hold_many = Statement(hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims))
-
-        whole = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
-        seen = {"seen_version": version.type} | {f"seen_{one.name}": one.type for one in carried}
-        kinds = whole | {"lock": sa.BigInteger(), "row_id": sa.BigInteger()} | seen
-        given = array_rows("given", kinds | {f"new_{name}": c[name].type for name in sets}, numbered=True)
-        ok = sa.func.pg_try_advisory_xact_lock(given.c.lock, type_=sa.Boolean).label("ok")
-        asked = sa.select(given.c, ok).cte("asked").prefix_with("MATERIALIZED")
-        of_row = (c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id)
-        as_seen = [version == asked.c.seen_version, *(one.element == asked.c[f"seen_{one.name}"] for one in guards)]
-        as_was = sa.select(asked.c.n).select_from(asked.join(locked, sa.and_(*of_row))).where(asked.c.ok, *as_seen)
-        held = (
-            as_was.with_for_update(key_share=True, skip_locked=True, of=locked).cte("held").prefix_with("MATERIALIZED")
-        )
-        free = sa.select(*(asked.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == asked.c.n)
-        claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
-        claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
-        done = asked.join(claimed, _same_key(claimed, asked))
-        mine_now = sa.select(asked.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
-        values: dict[str, Any] = {name: asked.c[f"new_{name}"] for name in sets}
-        for name, (label, holds) in only_if.items():
-            values[name] = sa.case((holds(asked.c[f"seen_{label.name}"]), values[name]))
-        changed = sa.update(locked).where(*of_row, asked.c.n == mine_now.c.n, version < asked.c.new_version)
-        effects = [changed.values(values).returning(sa.literal_column("1")).cte("changed")]
-        for table, names in self._columns.items():
-            types = {"of_n": sa.BigInteger()} | {name: table.c[name].type for name in names}
-            some = array_rows(f"given_{table.name}", types, prefix=f"{table.name}_")
-            made = sa.select(*(some.c[name] for name in names)).join(mine_now, mine_now.c.n == some.c.of_n)
-            effects.append(insert(table).from_select(names, made, include_defaults=False).cte(f"new_{table.name}"))
-        self._write_many = Statement(sa.select(mine_now.c.n).add_cte(*effects))
+        self._read_many = Statement(_reads(claims, locked, look))
+        self._hold_many = Statement(_holds(claims))
+        written = _Written(claims, locked, sets, carried)
+        self._write_many = Statement(written.statement(guards, only_if, self._columns))
 
     async def change(
         self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision]
@@ -291,9 +261,93 @@ class CoalescingWrite(IdempotentWrite):
         return values
 
 
+def _reads(claims: sa.Table, locked: sa.Table, look: Selection) -> Selection:
+    """The rows and the stored replies for arrays of keys and row ids."""
+    c = locked.c
+    keys = {f"claim_{name}": claims.c[name].type for name in KEY} | {"row_id": sa.BigInteger()}
+    asked = array_rows("asked", keys, numbered=True)
+    rows = look.add_columns(c.version.label("seen_version"), asked.c.n.label("of_n")).where(
+        c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id
+    )
+    found = rows.subquery("found")
+    stored = [claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:]]
+    both = asked.outerjoin(claims, _same_key(claims, asked)).outerjoin(found, found.c.of_n == asked.c.n)
+    return sa.select(*found.c, asked.c.n, *stored).select_from(both)
+
+
+def _holds(claims: sa.Table) -> Selection:
+    """Locks the claims of replies that are sent again: see `Ledger`."""
+    replayed = array_rows("replayed", {f"claim_{name}": claims.c[name].type for name in KEY})
+    hold: Selection = sa.select(_ONE).select_from(replayed.join(claims, _same_key(claims, replayed)))
+    return hold.with_for_update(read=True, key_share=True, skip_locked=True, of=claims)
+
+
+class _Written:
+    """The statement that writes several changes: claims and rows that can be locked at once and are as they were read
+    get their effects; it returns the numbers of these changes."""
+
+    def __init__(
+        self, claims: sa.Table, locked: sa.Table, sets: Sequence[str], carried: Sequence[sa.Label[Any]]
+    ) -> None:
+        self._claims, self._locked, self._sets = claims, locked, sets
+        types = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
+        types |= {"lock": sa.BigInteger(), "row_id": sa.BigInteger(), "seen_version": locked.c.version.type}
+        types |= {f"seen_{label.name}": label.type for label in carried}
+        given = array_rows("given", types | {f"new_{name}": locked.c[name].type for name in sets}, numbered=True)
+        ok = sa.func.pg_try_advisory_xact_lock(given.c.lock, type_=sa.Boolean).label("ok")
+        self._asked = sa.select(given.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        asked = self._asked.c
+        self._of_row = (locked.c.company_id == asked.claim_company_id, locked.c.id == asked.row_id)
+
+    def statement(
+        self,
+        guards: Sequence[sa.Label[Any]],
+        only_if: Mapping[str, ConditionSeen],
+        inserts: Mapping[sa.Table, Sequence[str]],
+    ) -> Selection:
+        mine = self._claimed(self._held(guards))
+        effects = [self._changed(mine, only_if)]
+        for table, names in inserts.items():
+            types = {"of_n": sa.BigInteger()} | {name: table.c[name].type for name in names}
+            rows = array_rows(f"given_{table.name}", types, prefix=f"{table.name}_")
+            new = sa.select(*(rows.c[name] for name in names)).join(mine, mine.c.n == rows.c.of_n)
+            effects.append(insert(table).from_select(names, new, include_defaults=False).cte(f"new_{table.name}"))
+        return sa.select(mine.c.n).add_cte(*effects)
+
+    def _held(self, guards: Sequence[sa.Label[Any]]) -> sa.CTE:
+        """The changes whose rows are locked now, as they were read."""
+        asked, locked = self._asked, self._locked
+        as_seen = [
+            locked.c.version == asked.c.seen_version,
+            *(guard.element == asked.c[f"seen_{guard.name}"] for guard in guards),
+        ]
+        rows = asked.join(locked, sa.and_(*self._of_row))
+        as_was = sa.select(asked.c.n).select_from(rows).where(asked.c.ok, *as_seen)
+        lock = as_was.with_for_update(key_share=True, skip_locked=True, of=locked)
+        return lock.cte("held").prefix_with("MATERIALIZED")
+
+    def _claimed(self, held: sa.CTE) -> sa.CTE:
+        """The changes whose keys are claimed now."""
+        asked, claims = self._asked, self._claims
+        free = sa.select(*(asked.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == asked.c.n)
+        claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
+        claimed = claim.returning(*(claims.c[name] for name in KEY)).cte("claimed")
+        done = asked.join(claimed, _same_key(claimed, asked))
+        return sa.select(asked.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
+
+    def _changed(self, mine: sa.CTE, only_if: Mapping[str, ConditionSeen]) -> sa.CTE:
+        asked, version = self._asked.c, self._locked.c.version
+        values: dict[str, Expression] = {name: asked[f"new_{name}"] for name in self._sets}
+        for name, condition in only_if.items():
+            seen = asked[f"seen_{condition.label.name}"]
+            values[name] = sa.case((condition.holds(seen), values[name]))
+        changed = sa.update(self._locked).where(*self._of_row, asked.n == mine.c.n, version < asked.new_version)
+        return changed.values(values).returning(_ONE).cte("changed")
+
+
 def _same_key(claims: sa.FromClause, rows: sa.FromClause) -> sa.ColumnElement[bool]:
     """Whether a row, whose columns are named `claim_…`, has the key of a claim."""
-    return sa.and_(*(claims.c[name] == rows.c[f"claim_{name}"] for name in CLAIM_COLUMNS[:3]))
+    return sa.and_(*(claims.c[name] == rows.c[f"claim_{name}"] for name in KEY))
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

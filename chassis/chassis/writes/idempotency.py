@@ -101,7 +101,8 @@ def check_key(key: str) -> None:
 
 
 CLAIM = "idempotency_claim"
-CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
+KEY = ("company_id", "api_key_id", "idempotency_key")
+CLAIM_COLUMNS = (*KEY, "fingerprint", "status", "reply")
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
 NOTHING: Mapping[str, int] = {}
 SET_BY_WRITES = "set by writes"  # in the info of a column: inserts set it, though it has a server default
@@ -125,7 +126,7 @@ class Ledger:
     def __init__(self, claims: sa.Table) -> None:
         self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
         self._claim = sa.select(*self._claimed.values())
-        same = [claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3]]
+        same = [claims.c[name] == self._claimed[name] for name in KEY]
         stored = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
         self._stored = stored.subquery("kept")
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")

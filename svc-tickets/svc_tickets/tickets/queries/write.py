@@ -28,7 +28,7 @@ from chassis.changes.tables import NAMES_SEEN, names_are_current
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
-from chassis.writes.coalescing import CoalescingWrite
+from chassis.writes.coalescing import CoalescingWrite, ConditionSeen
 from chassis.writes.editing import EditableTable
 from chassis.writes.idempotency import IdempotentWrite
 from svc_tickets import schema
@@ -90,7 +90,7 @@ CHANGE_STATUS = CoalescingWrite(
     ),
     guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS),
     inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox, schema.audit),
-    only_if={DOCUMENT_SHAPE: (NAMES_SEEN, partial(names_are_current, schema.metadata))},
+    only_if={DOCUMENT_SHAPE: ConditionSeen(NAMES_SEEN, partial(names_are_current, schema.metadata))},
 )
 
 # A photo, over the API. The new version is the ticket's own where nothing changes.
