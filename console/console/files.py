@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from chassis.auth.clients import ServiceUnavailable
@@ -95,7 +95,7 @@ class Files:
             raise ValueError(f"{name!r} is no name of a file.")
         return self._folder / name
 
-    async def _run(self, work: Callable[..., Value], *values: Any) -> Value:
+    async def _run(self, work: Callable[..., Value], *values: object) -> Value:
         """Blocking work, in a thread. A cancellation waits for it: a file is not closed while a thread writes it."""
         running = asyncio.ensure_future(asyncio.to_thread(work, *values))
         try:

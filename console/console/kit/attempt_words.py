@@ -5,7 +5,7 @@ Two areas show deliveries. This part knows no contract: it reads the fields of a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, Protocol
 
 WAITING, SUCCEEDED, PARKED, FAILED = STATES = ("waiting", "succeeded", "parked", "failed")
 CAUSES = ("sweep", "retry", "manual", "resend", "test", "replay")
@@ -36,17 +36,41 @@ OWN_FAULTS = {
 }
 
 
-def state_of(delivery: Any) -> str:
+class Stated(Protocol):
+    """A delivery, or an attempt."""
+
+    @property
+    def state(self) -> int: ...
+
+
+class Answered(Protocol):
+    """An attempt's answer, or attempts with the same one."""
+
+    @property
+    def error(self) -> str: ...
+    @property
+    def status(self) -> int: ...
+    def HasField(self, field_name: Literal["status"], /) -> bool: ...
+
+
+class Attempt(Answered, Protocol):
+    """An attempt of a contract."""
+
+    @property
+    def cause(self) -> int: ...
+
+
+def state_of(delivery: Stated) -> str:
     """ "waiting", "succeeded", "parked" or "failed"; also of an attempt: the delivery's state after it."""
     return STATES[delivery.state - 1] if 0 < delivery.state <= len(STATES) else ""
 
 
-def cause_of(attempt: Any) -> str:
+def cause_of(attempt: Attempt) -> str:
     """One of CAUSES."""
     return CAUSES[attempt.cause - 1] if 0 < attempt.cause <= len(CAUSES) else ""
 
 
-def answer(attempt: Any) -> str:
+def answer(attempt: Answered) -> str:
     """The shortest words: "503", "timeout", "our fault"."""
     if attempt.error in OWN_FAULTS:
         return "not sent"
@@ -56,14 +80,14 @@ def answer(attempt: Any) -> str:
     return words or str(attempt.error)
 
 
-def explained(attempt: Any) -> str:
+def explained(attempt: Attempt) -> str:
     """A sentence about a failure that its short words leave open; empty for an answer that explains itself."""
     if attempt.error in OWN_FAULTS:
         return f"{OWN_FAULTS[attempt.error]}; the attempt uses no step of the ladder."
     return ERRORS.get(attempt.error, ("", ""))[1]
 
 
-def is_success(attempt: Any) -> bool:
+def is_success(attempt: Attempt) -> bool:
     return not attempt.error
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.rpcs import response_to, services_of
@@ -46,7 +47,7 @@ class Calls:
         self._clients, self._sessions = clients, sessions
 
     async def __call__(
-        self, session: str, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = CALL_SECONDS
+        self, session: str, rpc: str, request: Message, *, service: str = "", deadline_seconds: float = CALL_SECONDS
     ) -> Any:
         """The RPC's response. Raises Refusal and ServiceUnavailable.
 

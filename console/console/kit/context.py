@@ -158,7 +158,7 @@ class PageContext:
 
     # The answer
 
-    def render(self, template: str, status: int = 200, **values: object) -> web.Response:
+    def render(self, template: str, status: int = 200, /, **values: object) -> web.Response:
         """A page: `template` is `AREA/NAME.html`, from the folder `templates` of the area."""
         text = self.site.templates.get_template(template).render(
             context=self, who=self.session.who, wall=self.wall, flash=self._flash(), site=self.site, status=status,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 
 from aiohttp import web
 
@@ -12,6 +12,17 @@ from chassis.refusals import Refusal
 PAGE_ROWS, CSV_ROWS = 50, 200
 CSV_ROWS_MAX = 5000
 WORDS_MAX = 200
+
+Row = TypeVar("Row")
+
+
+class StatusCount(Protocol):
+    """How many records have a status, as any contract counts them."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def count(self) -> int: ...
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
@@ -32,9 +43,9 @@ def words(query: Mapping[str, str]) -> str:
     return query.get("q", "").strip()[:WORDS_MAX]
 
 
-async def every(page: Callable[[int], Awaitable[tuple[Sequence[Any], int]]]) -> list[Any]:
+async def every(page: Callable[[int], Awaitable[tuple[Sequence[Row], int]]]) -> list[Row]:
     """All rows of a list, for a file; CSV_ROWS_MAX at most. page: the rows after an id, and the next page's, or 0."""
-    rows: list[Any] = []
+    rows: list[Row] = []
     after = 0
     while len(rows) < CSV_ROWS_MAX:
         more, after = await page(after)
@@ -44,7 +55,7 @@ async def every(page: Callable[[int], Awaitable[tuple[Sequence[Any], int]]]) -> 
     return rows[:CSV_ROWS_MAX]
 
 
-async def record(work: Awaitable[Any]) -> Any:
+async def record(work: Awaitable[Row]) -> Row:
     """The record of a page. One that nobody has, and another company's, are the same page: 404."""
     try:
         return await work
@@ -54,6 +65,6 @@ async def record(work: Awaitable[Any]) -> Any:
         raise
 
 
-def tally(counts: Iterable[Any]) -> dict[str, int]:
+def tally(counts: Iterable[StatusCount]) -> dict[str, int]:
     """Counts by status."""
     return {row.status: row.count for row in counts}

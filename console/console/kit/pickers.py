@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -30,6 +30,8 @@ from console.kit.panels import Included, include
 CHOICES_MAX = 200
 FOUND_MAX = 50
 WORDS_MAX = 100
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,8 @@ def read_picker(context: PageContext, path: str) -> Picker:
 
 
 async def listed(
-    rows: Callable[[str, int], Awaitable[tuple[Sequence[Any], bool]]], picker: Picker
-) -> tuple[Sequence[Any], bool]:
+    rows: Callable[[str, int], Awaitable[tuple[Sequence[Row], bool]]], picker: Picker
+) -> tuple[Sequence[Row], bool]:
     """All records if they are few, else those with the words; and whether they are many.
 
     rows: given words and a limit, the records and whether there are more.
@@ -157,7 +159,7 @@ async def listed(
     return ((await rows(picker.words, FOUND_MAX))[0] if picker.words else ()), True
 
 
-async def record_or_none(work: Awaitable[Any]) -> Any:
+async def record_or_none(work: Awaitable[Row]) -> Row | None:
     """The answer about the chosen record; None if the company has no such record."""
     try:
         return await work

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import Message
+
 from chassis.refusals import Refusal
 from console.kit.browser_session import BrowserSession
 from console.kit.calls import PANEL_SECONDS, Calls, Panel, panel
@@ -24,7 +26,7 @@ class PageRpcs:
     allowed: Collection[str]
     seconds: float
 
-    async def call(self, rpc: str, request: Any, *, service: str = "", deadline_seconds: float = 0.0) -> Any:
+    async def call(self, rpc: str, request: Message, *, service: str = "", deadline_seconds: float = 0.0) -> Any:
         """The response: `await context.rpcs.call("webhooks.DeliveriesService/GetDelivery", pb.…)`.
 
         service: which one to ask for an RPC of `common`. Raises Refusal and ServiceUnavailable; a page that catches
@@ -43,6 +45,6 @@ class PageRpcs:
                     raise
             await asyncio.sleep(AGAIN_SECONDS)
 
-    def panel(self, rpc: str, request: Any, *, service: str = "") -> Awaitable[Panel[Any]]:
+    def panel(self, rpc: str, request: Message, *, service: str = "") -> Awaitable[Panel[Any]]:
         """As `call`, for a part of the page that may be missing."""
         return panel(self.call(rpc, request, service=service, deadline_seconds=PANEL_SECONDS))

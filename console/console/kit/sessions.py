@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -20,20 +20,23 @@ TOKEN_SECONDS = 10.0
 here, and 10 s for the call that bears it."""
 CACHED_MAX = 4096
 
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
-class _Cache:
+
+class _Cache(Generic[Key, Value]):
     """Values that are read again after a while."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds, self._clock = seconds, clock
-        self._values: dict[Any, tuple[float, Any]] = {}
+        self._values: dict[Key, tuple[float, Value]] = {}
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Key) -> Value | None:
         """The value; None if there is none, or an old one."""
         at, value = self._values.get(key, (float("-inf"), None))
         return value if self._clock() - at < self._seconds else None
 
-    def put(self, key: Any, value: Any, at: float) -> None:
+    def put(self, key: Key, value: Value, at: float) -> None:
         """at: when the value was asked for, so that a slow answer is not taken for a new one."""
         if len(self._values) >= CACHED_MAX:
             now = self._clock()
@@ -41,7 +44,7 @@ class _Cache:
             self._values = {} if len(fresh) >= CACHED_MAX else fresh
         self._values[key] = at, value
 
-    def drop(self, match: Callable[[Any], bool]) -> None:
+    def drop(self, match: Callable[[Key], bool]) -> None:
         self._values = {key: pair for key, pair in self._values.items() if not match(key)}
 
 
@@ -50,10 +53,10 @@ class Sessions:
 
     def __init__(self, gateway: ServiceClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._gateway, self._clock = gateway, clock
-        self._found = _Cache(SESSION_SECONDS, clock)
-        self._watched = _Cache(SESSION_SECONDS, clock)
-        self._tokens = _Cache(TOKEN_SECONDS, clock)
-        self._displaced = _Cache(SESSION_SECONDS, clock)
+        self._found: _Cache[str, pb.Session] = _Cache(SESSION_SECONDS, clock)
+        self._watched: _Cache[str, pb.Session] = _Cache(SESSION_SECONDS, clock)
+        self._tokens: _Cache[tuple[str, str], str] = _Cache(TOKEN_SECONDS, clock)
+        self._displaced: _Cache[str, bool] = _Cache(SESSION_SECONDS, clock)
         self._asked: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def call(self, request: Message, response: type[Response]) -> Response:

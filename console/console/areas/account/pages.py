@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import segno
 from aiohttp import web
+from google.protobuf.message import Message
 from markupsafe import Markup
 
 from chassis.refusals import Refusal
@@ -41,7 +41,7 @@ async def show_account(context: PageContext) -> web.StreamResponse:
 
 
 async def _account(
-    context: PageContext, status: int = 200, errors: Any = None, codes: Sequence[str] = ()
+    context: PageContext, status: int = 200, errors: Mapping[str, str] | None = None, codes: Sequence[str] = ()
 ) -> web.Response:
     """errors: by the section of the page that they belong to."""
     account, sessions = await together(
@@ -53,7 +53,7 @@ async def _account(
     )  # fmt: skip
 
 
-async def _done(context: PageContext, rpc: str, request: Any, section: str, message: str) -> web.StreamResponse:
+async def _done(context: PageContext, rpc: str, request: Message, section: str, message: str) -> web.StreamResponse:
     """Does the action and returns to the account's page, or shows why not beside the section."""
     try:
         await context.rpcs.call(rpc, request)

@@ -10,6 +10,7 @@ from chassis.refusals import Refusal
 from console.areas.board import cards, residencies, rows
 from console.areas.board.pages import HERE, PATH, TASK, UNIT, render, today
 from console.areas.board.plans import DATE, TASK_MAX, Plan, plan_of
+from console.areas.board.rows import UnitResponse
 from console.kit import links
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
@@ -37,7 +38,7 @@ async def show_card(context: PageContext) -> web.StreamResponse:
     return _card(context, response, plan_of(response.unit))
 
 
-def _card(context: PageContext, response: Any, plan: Plan, status: int = 200) -> web.Response:
+def _card(context: PageContext, response: UnitResponse, plan: Plan, status: int = 200) -> web.Response:
     days = today(context)
     return render(
         context, "card", status, here=HERE, response=response, unit=response.unit, plan=plan,

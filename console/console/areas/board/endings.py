@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.board import residencies
 from console.areas.board.pages import HERE, TURN, UNIT, render
-from console.areas.board.rows import left_over, open_tasks, place_of, row_of
+from console.areas.board.rows import UnitResponse, left_over, open_tasks, place_of, row_of
 from console.kit.calls import Panel
 from console.kit.context import PageContext
+from console.kit.records import Record, record_of
 from makeready.catalog.v1 import inspection_commands_pb2, inspection_details_pb2, inspections_pb2
 from makeready.occupancy.v1 import turn_board_pb2, turns_pb2
 
@@ -24,16 +23,16 @@ CANCEL_INSPECTION = "catalog.InspectionCommandsService/CancelInspection"
 INSPECTIONS_MAX = 20
 
 
-async def turn_of(context: PageContext) -> tuple[Mapping[str, Any], Any]:
+async def turn_of(context: PageContext) -> tuple[Record, UnitResponse]:
     """The turn, and its unit with its residents."""
     request = turns_pb2.GetTurnRequest(turn_id=context.number("turn_id"))
-    turn = json.loads((await context.rpcs.call(TURN, request)).document.json)
+    turn = record_of((await context.rpcs.call(TURN, request)).document)
     response = await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=turn["unit"]["id"]))
     return turn, response
 
 
 async def _ending(
-    context: PageContext, template: str, turn: Any, response: Any, error: str = "", **more: Any
+    context: PageContext, template: str, turn: Record, response: UnitResponse, error: str = "", **more: object
 ) -> web.Response:
     place, before, behind = place_of(response, turn["entity_id"])
     return render(
@@ -44,7 +43,7 @@ async def _ending(
     )  # fmt: skip
 
 
-async def _scheduled(context: PageContext, turn: Mapping[str, Any]) -> Panel[Sequence[Any]]:
+async def _scheduled(context: PageContext, turn: Record) -> Panel[Sequence[inspection_details_pb2.InspectionDetails]]:
     """The unit's inspections that are still to come, those of a move-out first."""
     request = inspection_details_pb2.SearchInspectionsRequest(
         unit_id=turn["unit"]["id"], status=[inspections_pb2.INSPECTION_STATUS_SCHEDULED], limit=INSPECTIONS_MAX
@@ -66,7 +65,7 @@ async def show_cancel_notice(context: PageContext) -> web.StreamResponse:
     return await _cancel_notice(context, turn, response)
 
 
-async def _cancel_notice(context: PageContext, turn: Any, response: Any, error: str = "") -> web.Response:
+async def _cancel_notice(context: PageContext, turn: Record, response: UnitResponse, error: str = "") -> web.Response:
     inspections = await _scheduled(context, turn)
     marked = set(context.form.getall("inspection", []))
     return await _ending(context, "cancel_notice", turn, response, error, inspections=inspections, marked=marked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
 
 from aiohttp import web
 from multidict import MultiDict, MultiDictProxy
@@ -19,6 +18,7 @@ from console.areas.board.rows import (
     PLANNED,
     Effect,
     Place,
+    UnitResponse,
     can_be_let,
     effect_of_change,
     effect_of_move_in,
@@ -33,6 +33,7 @@ from console.areas.board.rows import (
 from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Field, Form
+from console.kit.records import Record
 from console.kit.sending import send
 from makeready.occupancy.v1 import residency_commands_pb2 as pb
 from makeready.occupancy.v1 import turn_board_pb2
@@ -46,8 +47,10 @@ PARTY_NAMES = ("first_name", "last_name", "email", "phone", "role")
 ROLES = (("leaseholder", "Leaseholder"), ("guarantor", "Guarantor"))
 
 
-async def _unit_of(context: PageContext) -> Any:
-    return await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=context.number("unit_id")))
+async def _unit_of(context: PageContext) -> UnitResponse:
+    request = turn_board_pb2.GetBoardUnitRequest(unit_id=context.number("unit_id"))
+    response: UnitResponse = await context.rpcs.call(UNIT, request)
+    return response
 
 
 def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
@@ -69,7 +72,9 @@ def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
     )  # fmt: skip
 
 
-def _notice(context: PageContext, response: Any, form: Form, status: int = 200, *, asks: bool = False) -> web.Response:
+def _notice(
+    context: PageContext, response: UnitResponse, form: Form, status: int = 200, *, asks: bool = False
+) -> web.Response:
     """asks: whether the form comes back because its person has to look at what it does."""
     days, leaves = today(context), readable_date(form.values["move_out_date"])
     return render(
@@ -160,7 +165,13 @@ def _parties_of(sent: MultiDictProxy[str]) -> list[tuple[Form, bool]]:
 
 
 def _move_in(
-    context: PageContext, response: Any, form: Form, parties: Sequence[Form], status: int = 200, *, asks: bool = False
+    context: PageContext,
+    response: UnitResponse,
+    form: Form,
+    parties: Sequence[Form],
+    status: int = 200,
+    *,
+    asks: bool = False,
 ) -> web.Response:
     """asks: as of `_notice`."""
     last = last_of(response)
@@ -227,7 +238,7 @@ def _change_form(place: Place | None, turn_id: int) -> Form:
 
 
 def _change(
-    context: PageContext, turn: Any, response: Any, form: Form, status: int = 200, *, asks: bool = False
+    context: PageContext, turn: Record, response: UnitResponse, form: Form, status: int = 200, *, asks: bool = False
 ) -> web.Response:
     """asks: as of `_notice`."""
     place, before, behind = place_of(response, turn["entity_id"])

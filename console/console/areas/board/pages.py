@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from console.kit.links import with_query
 from console.kit.names import RPC as NAMES_RPC
 from console.kit.names import names_of
 from console.kit.panels import include
+from console.kit.records import Record
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 
 HERE = "Turn board"
@@ -62,7 +63,7 @@ def unit_path(context: PageContext, property_id: int, unit_id: int) -> str:
     return f"/properties/{property_id}/units/{unit_id}" if has_page else f"/units/{unit_id}/transitions"
 
 
-def render(context: PageContext, template: str, status: int = 200, /, **values: Any) -> web.Response:
+def render(context: PageContext, template: str, status: int = 200, /, **values: object) -> web.Response:
     """A page of the area, with what all its templates use."""
     return context.render(
         f"board/{template}.html", status, moves=cards.moves, days=today(context), tags=cards.TAGS,
@@ -119,7 +120,7 @@ def _clashes(context: PageContext) -> turn_board_pb2.ListBoardRequest:
     return _request(context, clashes=True, limit=CLASHES)
 
 
-def _counts(context: PageContext, place: int) -> list[Any]:
+def _counts(context: PageContext, place: int) -> list[Awaitable[turn_board_pb2.CountBoardResponse | None]]:
     """Of the company, for the choice of a property, and of what is shown."""
     every = context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest())
     if not place:
@@ -142,7 +143,7 @@ def _head(context: PageContext, view: str, counted: Any, chosen: Any, place: int
     }  # fmt: skip
 
 
-def _path(context: PageContext, **values: Any) -> str:
+def _path(context: PageContext, **values: object) -> str:
     """The board with the filters of this context, and with these values."""
     kept = {name: context.query.get(name, "") for name in ("view", "property_id", "status", "clashes")} | values
     if kept["view"] == "board":
@@ -152,7 +153,7 @@ def _path(context: PageContext, **values: Any) -> str:
     return with_query(PATH, kept)
 
 
-def _next(context: PageContext, page: Any) -> str:
+def _next(context: PageContext, page: turn_board_pb2.ListBoardResponse) -> str:
     if page.HasField("next_after_id"):  # in the order of ids
         return _path(context, after=page.next_after_id)
     return _path(context, after=page.next_after) if page.HasField("next_after") else ""
@@ -221,7 +222,7 @@ async def list_turns(context: PageContext) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _csv_of_turns(turns: Sequence[Mapping[str, Any]]) -> web.Response:
+def _csv_of_turns(turns: Sequence[Record]) -> web.Response:
     names = (
         "entity_id", "status", "move_in_date", "move_out_date", "projected_ready_on", "occupancy_source", "external_id",
         "source", "created_at", "updated_at",

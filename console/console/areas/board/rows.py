@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from console.areas.board.cards import Days, date_of, overlap
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
@@ -101,7 +100,7 @@ class Effect:
         """What the tick bears that says that unusual dates are right; empty if none is needed."""
         return f"{self.dates}/{len(self.oddities)}" if self.oddities else ""
 
-    def is_seen(self, sent: Mapping[str, Any]) -> bool:
+    def is_seen(self, sent: Mapping[str, str]) -> bool:
         """Whether the person who sent the form has read what it does, and ticked what is unusual."""
         return (sent.get("seen", ""), sent.get("sure", "")) == (self.kind, self.sure)
 

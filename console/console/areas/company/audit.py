@@ -6,7 +6,6 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
@@ -18,6 +17,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
+from console.kit.records import Record
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.webhooks.v1 import webhooks_pb2
 
@@ -95,7 +95,7 @@ def changes_of(entry: pb.AuditEntry) -> Sequence[Change]:
     ]
 
 
-def _object(data: bytes) -> Mapping[str, Any]:
+def _object(data: bytes) -> Record:
     try:
         parsed = json.loads(data) if data else {}
     except ValueError:
@@ -103,7 +103,7 @@ def _object(data: bytes) -> Mapping[str, Any]:
     return parsed if isinstance(parsed, dict) else {"": parsed}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -193,7 +193,9 @@ async def recent(context: PageContext) -> web.StreamResponse:
     )
     on_record = {row.entry.request_id for row in rows if row.entry.request_id}
     events = page.events if page.ok else []
-    items: list[tuple[int, Any, Any]] = [(row.entry.recorded_at.ToNanoseconds(), row, None) for row in rows]
+    items: list[tuple[int, Row | None, webhooks_pb2.Event | None]] = [
+        (row.entry.recorded_at.ToNanoseconds(), row, None) for row in rows
+    ]
     items += [
         (event.occurred_at.ToNanoseconds(), None, event)
         for event in events
@@ -279,7 +281,7 @@ def _request(filters: Mapping[str, str], zone: datetime.tzinfo) -> tuple[pb.List
     return request, errors
 
 
-def _csv(rows: Sequence[Row], names: Any) -> web.Response:
+def _csv(rows: Sequence[Row], names: Names) -> web.Response:
     header = (
         "recorded_at",
         "actor",

@@ -46,7 +46,7 @@ async def show_administrators(context: PageContext) -> web.StreamResponse:
     return await _administrators(context)
 
 
-async def _administrators(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+async def _administrators(context: PageContext, status: int = 200, **more: object) -> web.Response:
     response = await context.rpcs.call(LIST, pb.ListAdministratorsRequest())
     values = {"form": _invite_form(), "link": None, **more}
     return context.render("company/administrators.html", status, here=HERE, people=response.administrators, **values)
@@ -78,7 +78,7 @@ async def show_administrator(context: PageContext) -> web.StreamResponse:
     return await _administrator(context)
 
 
-async def _administrator(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+async def _administrator(context: PageContext, status: int = 200, **more: object) -> web.Response:
     """Raises HTTPNotFound."""
     administrator_id = context.number("administrator_id")
     response, keys = await together(

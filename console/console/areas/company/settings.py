@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
-from typing import Any
 
 from aiohttp import web
 
@@ -66,7 +65,7 @@ async def show_settings(context: PageContext) -> web.StreamResponse:
     return await _settings(context)
 
 
-async def _settings(context: PageContext, status: int = 200, **forms: Any) -> web.Response:
+async def _settings(context: PageContext, status: int = 200, **forms: object) -> web.Response:
     """forms: those that were sent and could not be done: company, factor, policy."""
     company, policy = await together(
         context.rpcs.call(GET, pb.GetCompanyRequest(company_id=context.session.person.company_id)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from aiohttp import web
 
@@ -45,7 +44,7 @@ async def sign_in(context: PageContext) -> web.StreamResponse:
     return _begun(context, answer)
 
 
-def _begun(context: PageContext, answer: Any) -> web.Response:
+def _begun(context: PageContext, answer: pb.SignInResponse | pb.UseLinkResponse) -> web.Response:
     """To the page that was wanted, or to the second factor."""
     if answer.WhichOneof("outcome") == "step":
         return _second_factor(context, answer.step)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -148,7 +147,9 @@ def _csv(page: pb.ListEventsResponse) -> web.Response:
     return csv_files.answer("events", header, rows)
 
 
-def _audit(context: PageContext, request_id: str, services: Sequence[str]) -> Sequence[Any]:
+def _audit(
+    context: PageContext, request_id: str, services: Sequence[str]
+) -> Sequence[Awaitable[Panel[audit_pb2.ListAuditResponse]]]:
     request = audit_pb2.ListAuditRequest(request_id=request_id, limit=AUDIT_ROWS)
     return [context.rpcs.panel(AUDIT, request, service=service) for service in services]
 
@@ -174,7 +175,7 @@ async def _trace(
     return Trace(request_id, changes, names, away, event.value if event.ok else None)
 
 
-async def _nothing() -> Panel[Any]:
+async def _nothing() -> Panel[pb.GetEventResponse]:
     return Panel(None)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+
+from google.protobuf.descriptor import EnumDescriptor
 
 from console.kit.forms import Edit, Field, Form
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
@@ -24,12 +25,8 @@ _LAW = Field("compliance_type", "Which one", "In your own words, such as NFPA 72
 _EXTERNAL = Field("external_id", "External id", "Its number in another system of yours.", more={"maxlength": "200"})
 
 
-def _labels(enum: Any) -> Sequence[tuple[str, str]]:
-    labels = [
-        enum_value.GetOptions().Extensions[options_pb2.label]
-        for enum_value in enum.DESCRIPTOR.values
-        if enum_value.number
-    ]
+def _labels(enum: EnumDescriptor) -> Sequence[tuple[str, str]]:
+    labels = [enum_value.GetOptions().Extensions[options_pb2.label] for enum_value in enum.values if enum_value.number]
     return [(label, label) for label in labels]
 
 
@@ -85,8 +82,20 @@ def fail_form(inspection_id: int, row: pb.InspectionRow) -> Form:
         request.category, request.priority = "General", "Medium"
     fields = (
         Field("note", "What is wrong", "It becomes the ticket's description.", kind="area", more={"rows": "4"}),
-        Field("category", "Trade", choices=_labels(maintenance_pb2.TicketCategory), kind="select", required=True),
-        Field("priority", "Priority", choices=_labels(maintenance_pb2.TicketPriority), kind="select", required=True),
+        Field(
+            "category",
+            "Trade",
+            choices=_labels(maintenance_pb2.TicketCategory.DESCRIPTOR),
+            kind="select",
+            required=True,
+        ),
+        Field(
+            "priority",
+            "Priority",
+            choices=_labels(maintenance_pb2.TicketPriority.DESCRIPTOR),
+            kind="select",
+            required=True,
+        ),
         Field("asset_id", "Asset", "Where it is a piece of equipment.", kind="picker"),
     )
     return Form(request, fields)

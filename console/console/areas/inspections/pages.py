@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, cast
 
 from aiohttp import web
 
 from console.areas.inspections import fields
 from console.kit import csv_files, names
 from console.kit.browser_session import STAFF
-from console.kit.calls import together
+from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.forms import Form
 from console.kit.links import with_query
@@ -42,6 +42,8 @@ ONE_DAY = datetime.timedelta(days=1)
 VIEWS = ("open", "late", "week", "completed", "failed", "cancelled", "all")
 SHOWS = ("list", "week", "month")
 PLACES = ("property_id", "unit_id", "assignee_id")
+NOBODY_HAS_IT = "0"
+"""As the filter `assignee_id`."""
 FILTERS = ("view", *PLACES, "from", "to")
 # What each status means, its colour and its shape.
 STATUSES = {
@@ -136,8 +138,16 @@ def _filters(context: PageContext) -> tuple[dict[str, str], list[str]]:
     return filters, list(dict.fromkeys(errors))
 
 
-def _places(filters: Mapping[str, str]) -> dict[str, Any]:
-    return {name: int(filters[name]) for name in PLACES if filters[name]}
+class PlaceIds(TypedDict, total=False):
+    """Those of a request that narrow a list."""
+
+    property_id: int
+    unit_id: int
+    assignee_id: int
+
+
+def _places(filters: Mapping[str, str]) -> PlaceIds:
+    return cast(PlaceIds, {name: int(filters[name]) for name in PLACES if filters.get(name)})
 
 
 def _search(filters: Mapping[str, str], today: datetime.date) -> pb.SearchInspectionsRequest:
@@ -181,70 +191,104 @@ async def list_inspections(context: PageContext) -> web.StreamResponse:
     return context.render(
         "inspections/list.html", here=HERE, rows=rows, later="after" in context.query,
         next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
-        first=with_query(PATH, filters), **_frame(context, filters, errors, counts, "list", rows),
+        first=with_query(PATH, filters), csv_rows=CSV_ROWS,
+        listing=Listing(context, filters, errors, counts, "list", rows),
     )  # fmt: skip
 
 
 def _count(filters: Mapping[str, str]) -> pb.CountInspectionsRequest:
-    return pb.CountInspectionsRequest(**{name: value for name, value in _places(filters).items() if name != "unit_id"})
+    places = _places(filters)
+    return pb.CountInspectionsRequest(property_id=places.get("property_id"), assignee_id=places.get("assignee_id"))
 
 
-def _frame(
-    context: PageContext,
-    filters: Mapping[str, str],
-    errors: Sequence[str],
-    counts: Any,
-    shows: str,
-    rows: Sequence[Row],
-) -> dict[str, Any]:
-    """What the list and the calendar share."""
-    of_place = {name: filters[name] for name in PLACES}
-    chips = []
-    for name, label, record_name in (
-        ("property_id", "Property", next((row.inspection.property_name for row in rows), "")),
-        ("unit_id", "Unit", next((row.inspection.unit_name for row in rows), "")),
-        ("assignee_id", "Who", next((row.inspection.assignee_name for row in rows), "")),
-    ):
-        if filters[name]:
-            word = "nobody" if name == "assignee_id" and int(filters[name]) == 0 else record_name or filters[name]
-            chips.append((label, word, _path({**filters, name: "", "show": shows})))
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What the list and the calendar share. shows: "list", "week" or "month". rows: what is on the page."""
 
-    def number(value: int) -> str:
-        return f" {value:,}{'+' if value >= 1000 else ''}" if value else ""
+    context: PageContext
+    filters: Mapping[str, str]
+    errors: Sequence[str]
+    counts: Panel[pb.CountInspectionsResponse]
+    shows: str
+    rows: Sequence[Row]
 
-    ok = counts.ok
-    words = {
-        "open": "Open" + (number(counts.scheduled + counts.in_progress) if ok else ""),
-        "late": "Late" + (number(counts.late) if ok else ""),
-        "week": "Next 7 days" + (number(counts.this_week) if ok else ""),
-        "completed": "Completed",
-        "failed": "Failed",
-        "cancelled": "Cancelled",
-        "all": "All",
-    }
-    views = [
-        (label, _path({**of_place, "view": "" if name == "open" else name}), name == (filters["view"] or "open"))
-        for name, label in words.items()
-    ]
-    mine = ""
-    if (
-        context.session.kind == STAFF
-        and context.session.who is not None
-        and filters["assignee_id"] != str(context.session.person.person_id)
-    ):
-        mine = _path({**filters, "assignee_id": str(context.session.person.person_id), "show": shows})
-    nobody = "" if filters["assignee_id"] == "0" else _path({**filters, "assignee_id": "0", "show": shows})
-    seg = [
-        ("List", _path(of_place), shows == "list"),
-        ("Week", _path({**of_place, "show": "week"}), shows == "week"),
-        ("Month", _path({**of_place, "show": "month"}), shows == "month"),
-    ]
-    return {
-        "filters": filters, "errors": errors, "counts": counts, "views": views, "seg": seg, "chips": chips,
-        "mine": mine, "nobody": nobody, "shows": shows, "places": of_place, "csv_rows": CSV_ROWS,
-        "plan": _plan_path(context, {name: value for name, value in of_place.items() if value != "0"}),
-        "csv_path": _path({**filters, "csv": "1"}), "is_filtered": any(filters.values()),
-    }  # fmt: skip
+    @property
+    def places(self) -> Mapping[str, str]:
+        """The filters that go along to another view."""
+        return {name: self.filters[name] for name in PLACES}
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(self.filters.values())
+
+    @property
+    def csv_path(self) -> str:
+        return _path({**self.filters, "csv": "1"})
+
+    @property
+    def plan_path(self) -> str:
+        """Where an inspection of the place is planned; empty for who may not."""
+        return _plan_path(self.context, {name: value for name, value in self.places.items() if value != "0"})
+
+    @property
+    def chips(self) -> Sequence[tuple[str, str, str]]:
+        """The filters by place and person: what each is, its name, and the list without it."""
+        inspections = [row.inspection for row in self.rows]
+        labels = (
+            ("property_id", "Property", next((inspection.property_name for inspection in inspections), "")),
+            ("unit_id", "Unit", next((inspection.unit_name for inspection in inspections), "")),
+            ("assignee_id", "Who", next((inspection.assignee_name for inspection in inspections), "")),
+        )
+        return [
+            (label, "nobody" if value == NOBODY_HAS_IT else name or value, self._with(**{field: ""}))
+            for field, label, name in labels
+            if (value := self.filters[field])
+        ]
+
+    @property
+    def views(self) -> Sequence[tuple[str, str, bool]]:
+        """The words of each view with its number, its path, and whether it is this one."""
+        counts = self.counts.value or pb.CountInspectionsResponse()
+        words = {
+            "open": "Open" + _counted(counts.scheduled + counts.in_progress),
+            "late": "Late" + _counted(counts.late),
+            "week": "Next 7 days" + _counted(counts.this_week),
+            "completed": "Completed",
+            "failed": "Failed",
+            "cancelled": "Cancelled",
+            "all": "All",
+        }
+        chosen = self.filters["view"] or "open"
+        return [
+            (label, _path({**self.places, "view": "" if name == "open" else name}), name == chosen)
+            for name, label in words.items()
+        ]
+
+    @property
+    def forms(self) -> Sequence[tuple[str, str, bool]]:
+        """The same as a list and as a calendar: words, path, and whether it is this one."""
+        labels = (("List", "list"), ("Week", "week"), ("Month", "month"))
+        return [(label, _path({**self.places, "show": name}), name == self.shows) for label, name in labels]
+
+    @property
+    def mine(self) -> str:
+        """The list of a member of staff's inspections; empty where it is that one."""
+        session = self.context.session
+        is_theirs = session.kind == STAFF and self.filters["assignee_id"] != str(session.person.person_id)
+        return self._with(assignee_id=str(session.person.person_id)) if is_theirs else ""
+
+    @property
+    def nobodys(self) -> str:
+        """The list of what nobody has; empty where it is that one."""
+        return "" if self.filters["assignee_id"] == NOBODY_HAS_IT else self._with(assignee_id=NOBODY_HAS_IT)
+
+    def _with(self, **changes: str) -> str:
+        return _path({**self.filters, **changes, "show": self.shows})
+
+
+def _counted(number: int) -> str:
+    """A number behind the words of a view. It is counted to 1,000."""
+    return f" {number:,}{'+' if number >= 1000 else ''}" if number else ""
 
 
 def _path(values: Mapping[str, str]) -> str:
@@ -270,7 +314,11 @@ class Day:
 
 
 async def _calendar(
-    context: PageContext, filters: dict[str, str], shows: str, errors: Sequence[str], count: Any
+    context: PageContext,
+    filters: dict[str, str],
+    shows: str,
+    errors: Sequence[str],
+    count: Awaitable[Panel[pb.CountInspectionsResponse]],
 ) -> web.StreamResponse:
     today = _today(context)
     try:
@@ -308,7 +356,7 @@ async def _calendar(
     return context.render(
         "inspections/calendar.html", here=HERE, days=days, title=title, today=today, before=turn(before),
         after=turn(after), now=_path({**of_place, "show": shows}),
-        **_frame(context, {**filters, "view": "", "from": "", "to": ""}, errors, counts, shows, rows),
+        listing=Listing(context, {**filters, "view": "", "from": "", "to": ""}, errors, counts, shows, rows),
     )  # fmt: skip
 
 
@@ -366,9 +414,8 @@ async def page(context: PageContext, status: int = 200, *, error: str = "", **se
 
 async def panel(context: PageContext) -> web.StreamResponse:
     """The inspections of a property or a unit: the open ones, and the last that were done."""
-    place: dict[str, Any] = {
-        name: int(context.query[name]) for name in ("property_id", "unit_id") if _is_id(context.query.get(name, ""))
-    }
+    names = ("property_id", "unit_id")
+    place = _places({name: context.query.get(name, "") for name in names if _is_id(context.query.get(name, ""))})
     if not place:
         raise web.HTTPNotFound
     ahead, done = await together(

@@ -6,7 +6,6 @@ import datetime
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 from markupsafe import Markup
@@ -105,7 +104,7 @@ async def home(context: PageContext) -> web.StreamResponse:
     )
 
 
-async def _list(context: PageContext, **more: Any) -> web.Response:
+async def _list(context: PageContext, **more: object) -> web.Response:
     company = context.session.person.company_id
     wants_over = "over" in context.query
     keys, refused = await together(
@@ -226,7 +225,7 @@ async def show_key(context: PageContext) -> web.StreamResponse:
     return await _key(context)
 
 
-async def _key(context: PageContext, status: int = 200, error: str = "", **more: Any) -> web.Response:
+async def _key(context: PageContext, status: int = 200, error: str = "", **more: object) -> web.Response:
     key_id, company = context.number("key_id"), context.session.person.company_id
     key = (await context.rpcs.call(GET, pb.GetKeyRequest(key_id=key_id))).key
     refused_request = usage_pb.ListRefusedRequestsRequest(company_id=company, key_id=key_id, limit=REFUSED_SHOWN)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
 from aiohttp import web
 
@@ -12,6 +10,7 @@ from console.areas.meters.pages import GET, HERE, READINGS, SCOPES, UTILITY_TYPE
 from console.kit import lists, pickers
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
+from console.kit.records import Record, record_of
 from console.kit.sending import send
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.catalog.v1 import meter_search_pb2, meters_pb2
@@ -88,13 +87,12 @@ async def edit(context: PageContext) -> web.StreamResponse:
     return await _changed(context, record, form, form.status)
 
 
-async def _meter(context: PageContext) -> Mapping[str, Any]:
+async def _meter(context: PageContext) -> Record:
     request = meters_pb2.GetMeterRequest(meter_id=context.number("meter_id"))
-    record: Mapping[str, Any] = json.loads((await lists.record(context.rpcs.call(GET, request))).document.json)
-    return record
+    return record_of((await lists.record(context.rpcs.call(GET, request))).document)
 
 
-def _form(record: Mapping[str, Any]) -> Edit:
+def _form(record: Record) -> Edit:
     fields = (*METER_FIELDS, IN_USE)
     values = {
         field.name: record[field.name] for field in fields if not field.name.endswith("_id") or field.name in record
@@ -103,7 +101,7 @@ def _form(record: Mapping[str, Any]) -> Edit:
     return Edit(filled(pb.UpdateMeterRequest(meter_id=record["entity_id"]), values), fields)
 
 
-async def _changed(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+async def _changed(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     await pickers.fill(context, form)
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
@@ -136,7 +134,7 @@ async def record_reading(context: PageContext) -> web.StreamResponse:
     return _new_reading(context, record, form, form.status)
 
 
-def _new_reading(context: PageContext, record: Mapping[str, Any], form: Form, status: int = 200) -> web.Response:
+def _new_reading(context: PageContext, record: Record, form: Form, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
         "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{record_path}/readings/new",
@@ -171,7 +169,7 @@ async def _reading_form(context: PageContext) -> Edit:
     return Edit(filled(correction, values), READING_FIELDS, context.wall.zone)
 
 
-def _corrected(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+def _corrected(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
         "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=record_path,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -13,6 +11,7 @@ from console.kit import charts, csv_files, links, lists, times
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
+from console.kit.records import record_of
 from console.kit.times import amount
 from makeready.catalog.v1 import meter_search_pb2 as pb
 from makeready.catalog.v1 import meters_pb2
@@ -110,7 +109,7 @@ async def show_meter(context: PageContext) -> web.StreamResponse:
         context.rpcs.panel(SUMS, sums_request),
         include(context, "/audit/panel", kind="meter", id=meter_id),
     )
-    record: Mapping[str, Any] = json.loads(meter.document.json)
+    record = record_of(meter.document)
     chart = chart_of(sums.value, now.astimezone(context.wall.zone)) if sums.ok else None
     return context.render(
         "meters/meter.html", here=HERE, meter=record, readings=readings, next=following, before=before, sums=sums,

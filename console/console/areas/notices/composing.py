@@ -13,6 +13,7 @@ from multidict import MultiDict, MultiDictProxy
 from chassis.refusals import Refusal
 from console.areas.notices.pages import EVENT, GET, HERE, PATH, envelope, notice_page
 from console.kit import filters, pickers
+from console.kit.calls import Panel
 from console.kit.context import PageContext
 from console.kit.forms import FIND, Edit, Field, Form
 from console.kit.panels import include
@@ -226,7 +227,9 @@ async def _composer(context: PageContext, composer: Composer, status: int = 200)
     )  # fmt: skip
 
 
-def _groups(units: Any, chosen: Sequence[pb.NoticeUnit]) -> Mapping[str, list[tuple[int, str, bool]]]:
+def _groups(
+    units: Panel[places_pb.SearchUnitsResponse], chosen: Sequence[pb.NoticeUnit]
+) -> Mapping[str, list[tuple[int, str, bool]]]:
     """Id, name and whether it is chosen, by building and floor; first those chosen that the list does not have."""
     ids = {unit.unit_id for unit in chosen}
     listed = {unit.unit_id for unit in units.units} if units.ok else set()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from aiohttp import web
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from console.kit import csv_files
-from console.kit.calls import together
+from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.panels import include
@@ -52,7 +52,7 @@ async def list_notices(context: PageContext) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, bool]]:
+def _views(filters: Mapping[str, str], counts: Panel[pb.CountNoticesResponse]) -> Sequence[tuple[str, str, bool]]:
     drafts = f" {counts.drafts:,}" if counts.ok and counts.drafts else ""
     return [
         (label, with_query(PATH, {**filters, "view": name}), name == filters["view"])
@@ -61,7 +61,7 @@ def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, 
 
 
 def _csv(notices: Sequence[pb.Notice]) -> web.Response:
-    def at(stamp: Any) -> str:
+    def at(stamp: Timestamp) -> str:
         return str(stamp.ToJsonString()) if stamp.seconds else ""
 
     values = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aiohttp import web
 
 from console.areas.people.pages import GET, HERE, PATH
@@ -59,7 +57,9 @@ async def edit(context: PageContext) -> web.StreamResponse:
 
 
 async def _staff(context: PageContext) -> pb.Staff:
-    response: Any = await lists.record(context.rpcs.call(GET, pb.GetStaffRequest(staff_id=context.number("staff_id"))))
+    response: pb.GetStaffResponse = await lists.record(
+        context.rpcs.call(GET, pb.GetStaffRequest(staff_id=context.number("staff_id")))
+    )
     staff: pb.Staff = response.staff
     return staff
 

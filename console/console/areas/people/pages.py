@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
+from google.protobuf.message import Message
 
 from chassis.refusals import Refusal
 from console.kit import csv_files
@@ -52,7 +54,7 @@ async def list_staff(context: PageContext) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _csv(people: Any) -> web.Response:
+def _csv(people: Iterable[pb.Staff]) -> web.Response:
     header = ("staff_id", "name", "title", "email", "external_id", "state", "last_sign_in_at")
     rows = (
         (person.staff_id, person.name, person.title, person.email, person.external_id,
@@ -103,7 +105,7 @@ async def make_link(context: PageContext) -> web.StreamResponse:
     return await _with_link(context, LINK, administrators_pb2.MakeLinkRequest(staff_id=context.number("staff_id")))
 
 
-async def _with_link(context: PageContext, rpc: str, request: Any) -> web.StreamResponse:
+async def _with_link(context: PageContext, rpc: str, request: Message) -> web.StreamResponse:
     try:
         response = await context.rpcs.call(rpc, request)
     except Refusal as refusal:

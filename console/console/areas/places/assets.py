@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
@@ -23,6 +22,7 @@ from console.kit import charts, csv_files, links, lists
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
+from console.kit.records import Record
 from console.kit.times import count
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
@@ -135,7 +135,7 @@ class Life:
     sentence: str
 
 
-def life_of(asset: Mapping[str, Any], today: datetime.date) -> Life | None:
+def life_of(asset: Record, today: datetime.date) -> Life | None:
     """None if the record says too little for a bar: no day of installation, or neither an expected life nor a
     warranty."""
     begin, warranty = _date(asset["installed_on"]), _date(asset["warranty_expires_on"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -11,6 +10,7 @@ from console.areas.places.places import ASSET_STATUSES, fetched
 from console.kit import lists, pickers
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
+from console.kit.records import Record
 from console.kit.sending import send
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.catalog.v1 import place_search_pb2, places_pb2
@@ -82,18 +82,18 @@ async def edit_property(context: PageContext) -> web.StreamResponse:
     return _changed_property(context, record, form, form.status)
 
 
-async def _property(context: PageContext) -> Mapping[str, Any]:
+async def _property(context: PageContext) -> Record:
     return await fetched(
         context, GET_PROPERTY, places_pb2.GetPropertyRequest(property_id=context.number("property_id"))
     )
 
 
-def _property_form(record: Mapping[str, Any]) -> Edit:
+def _property_form(record: Record) -> Edit:
     request = pb.UpdatePropertyRequest(property_id=record["entity_id"])
     return Edit(filled(request, {field.name: record[field.name] for field in PROPERTY_FIELDS}), PROPERTY_FIELDS)
 
 
-def _changed_property(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+def _changed_property(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     record_path = f"/properties/{record['entity_id']}"
     return context.render(
         "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{record_path}/edit",
@@ -174,7 +174,7 @@ async def edit_unit(context: PageContext) -> web.StreamResponse:
     return await _changed_unit(context, record, form, form.status)
 
 
-async def _unit(context: PageContext) -> Mapping[str, Any]:
+async def _unit(context: PageContext) -> Record:
     """The unit of the property in the address."""
     record = await fetched(context, GET_UNIT, places_pb2.GetUnitRequest(unit_id=context.number("unit_id")))
     if record["property"]["id"] != context.number("property_id"):
@@ -182,11 +182,11 @@ async def _unit(context: PageContext) -> Mapping[str, Any]:
     return record
 
 
-def _unit_path(record: Mapping[str, Any]) -> str:
+def _unit_path(record: Record) -> str:
     return f"/properties/{record['property']['id']}/units/{record['entity_id']}"
 
 
-def _unit_form(record: Mapping[str, Any]) -> Edit:
+def _unit_form(record: Record) -> Edit:
     plan = record["floorplan"] or {}
     values = {name: record[name] for name in ("name", "unit_number", "external_id")}
     values |= {name: (record[name] or {}).get("name") for name in ("building", "floor", "floorplan")}
@@ -194,7 +194,7 @@ def _unit_form(record: Mapping[str, Any]) -> Edit:
     return Edit(filled(pb.UpdateUnitRequest(unit_id=record["entity_id"]), values), UNIT_FIELDS)
 
 
-async def _changed_unit(context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200) -> web.Response:
+async def _changed_unit(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     place, record_path = record["property"], _unit_path(record)
     return context.render(
         "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{record_path}/edit", words="Save",
@@ -297,11 +297,11 @@ async def set_asset_status(context: PageContext) -> web.StreamResponse:
     return await _changed_asset(context, record, whole, form.status)
 
 
-async def _asset(context: PageContext) -> Mapping[str, Any]:
+async def _asset(context: PageContext) -> Record:
     return await fetched(context, GET_ASSET, places_pb2.GetAssetRequest(asset_id=context.number("asset_id")))
 
 
-def _asset_form(record: Mapping[str, Any]) -> Edit:
+def _asset_form(record: Record) -> Edit:
     place = record["location"] or {}
     is_unit = place.get("location_type") == "unit"
     values = {field.name: record[field.name] for field in ASSET_FIELDS if field.name not in ("property_id", *PLACE)}
@@ -334,9 +334,7 @@ def _is_moved(form: Edit) -> bool:
     return True
 
 
-async def _changed_asset(
-    context: PageContext, record: Mapping[str, Any], form: Edit, status: int = 200
-) -> web.Response:
+async def _changed_asset(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     await pickers.fill(context, form)
     record_path = f"/assets/{record['entity_id']}"
     return context.render(

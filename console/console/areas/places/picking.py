@@ -7,10 +7,11 @@ from typing import Any
 
 from aiohttp import web
 
-from console.areas.places.places import SEARCH_PROPERTIES, document
+from console.areas.places.places import SEARCH_PROPERTIES
 from console.kit import pickers
 from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, FOUND_MAX, Choice, Picker
+from console.kit.records import record_of
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
 
@@ -95,7 +96,7 @@ async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
     response = await pickers.record_or_none(context.rpcs.call(rpc, request))
     if response is None:
         return []
-    record = document(response)
+    record = record_of(response.document)
     property_id = picker.within.get("property_id", 0)
     if "property_id" in picker.inputs and property_id != record["property"]["id"]:
         return []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from aiohttp import web
+from google.protobuf.message import Message
 
 from console.kit.context import PageContext
 from console.kit.lists import record, words
+from console.kit.records import Record, record_of
 from makeready.catalog.v1 import place_search_pb2 as pb
 
 SEARCH = "catalog.PlaceSearchService/SearchPlaces"
@@ -24,15 +24,9 @@ PROPERTIES_MAX = 200
 WARRANTY_SOON_DAYS = 90
 
 
-def document(response: Any) -> Mapping[str, Any]:
-    """The record of a fetch, by field."""
-    record: dict[str, Any] = json.loads(response.document.json)
-    return record
-
-
-async def fetched(context: PageContext, rpc: str, request: Any) -> Mapping[str, Any]:
+async def fetched(context: PageContext, rpc: str, request: Message) -> Record:
     """The record of this page; another company's is as none."""
-    return document(await record(context.rpcs.call(rpc, request)))
+    return record_of((await record(context.rpcs.call(rpc, request))).document)
 
 
 def instant_of(text: str) -> datetime.datetime:

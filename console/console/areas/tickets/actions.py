@@ -30,7 +30,7 @@ ASSIGN_PATH = f"{filters.PATH}/assign"
 HERE = "Tickets"
 NOTE_WORDS = "5"
 SEVERAL_MAX, AT_ONCE = 50, 8
-STATUSES: Mapping[str, Any] = filters.CHOICES["status"][1]
+STATUSES = filters.CHOICES["status"][1]
 COMPLETED, CANCELLED = "Completed", "Cancelled"
 # The moves that a page offers besides Complete and Cancel, by the present status: the target, its icon and its words.
 MOVES: Mapping[str, Sequence[tuple[str, str, str]]] = {

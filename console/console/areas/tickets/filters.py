@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
+
+from google.protobuf.descriptor import EnumDescriptor
+from multidict import MultiMapping
 
 from console.kit.browser_session import STAFF
 from console.kit.context import PageContext
@@ -39,18 +41,17 @@ _IDS = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
 _ASSIGNMENT = {"assignee": ("assignee_id", "has_assignee"), "vendor": ("vendor_id", "has_vendor")}
 
 
-def labels(enum: Any) -> dict[str, int]:
+def labels(enum: EnumDescriptor) -> dict[str, int]:
     """An enum's values by the words that people read."""
-    values = enum.DESCRIPTOR.values
-    return {value.GetOptions().Extensions[options_pb2.label]: value.number for value in values if value.number}
+    return {value.GetOptions().Extensions[options_pb2.label]: value.number for value in enum.values if value.number}
 
 
 CHOICES = {
-    "status": ("statuses", labels(tickets_pb2.TicketStatus)),
-    "priority": ("priorities", labels(maintenance_pb2.TicketPriority)),
-    "category": ("categories", labels(maintenance_pb2.TicketCategory)),
+    "status": ("statuses", labels(tickets_pb2.TicketStatus.DESCRIPTOR)),
+    "priority": ("priorities", labels(maintenance_pb2.TicketPriority.DESCRIPTOR)),
+    "category": ("categories", labels(maintenance_pb2.TicketCategory.DESCRIPTOR)),
 }
-_ORDER_NUMBERS: Mapping[str, Any] = labels(pb.TicketOrder)
+_ORDER_NUMBERS = labels(pb.TicketOrder.DESCRIPTOR)
 
 
 @dataclass
@@ -97,7 +98,7 @@ def read(context: PageContext) -> TicketSearch:
         search.group = choice if choice != "none" else ""
         if search.group != group:
             search.query.append(("group", choice))
-    search.request.order = _ORDER_NUMBERS[search.order]
+    search.request.order = pb.TicketOrder.ValueType(_ORDER_NUMBERS[search.order])
     _read_choices(search, query)
     _read_ids(search, query)
     _read_days(search, query, context.wall.now)
@@ -112,7 +113,7 @@ def read(context: PageContext) -> TicketSearch:
     return search
 
 
-def _read_choices(search: TicketSearch, query: Any) -> None:
+def _read_choices(search: TicketSearch, query: MultiMapping[str]) -> None:
     for name, (field_name, numbers) in CHOICES.items():
         for value in query.getall(name, []):
             if value in numbers:
@@ -128,7 +129,7 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) < 19 else None
 
 
-def _read_ids(search: TicketSearch, query: Any) -> None:
+def _read_ids(search: TicketSearch, query: MultiMapping[str]) -> None:
     for name, field_name in _IDS.items():
         if (number := _number(query.get(name, ""))) is not None:
             setattr(search.request, field_name, number)
@@ -143,7 +144,7 @@ def _read_ids(search: TicketSearch, query: Any) -> None:
             search.query.append((name, str(number)))
 
 
-def _read_days(search: TicketSearch, query: Any, now: datetime.datetime) -> None:
+def _read_days(search: TicketSearch, query: MultiMapping[str], now: datetime.datetime) -> None:
     """Opened between two days of the company, or so many hours ago: `older=72` and `younger=168`."""
     for name, stamp, days in (("from", search.request.opened_from, 0), ("to", search.request.opened_to, 1)):
         if value := query.get(name, "").strip():

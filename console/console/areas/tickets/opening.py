@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -86,7 +86,7 @@ async def alike(context: PageContext) -> web.StreamResponse:
     return context.render("tickets/alike.html", **_alike_values(values, await _alike(context, values)))
 
 
-def _alike_values(values: Any, open_tickets: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
+def _alike_values(values: Mapping[str, str], open_tickets: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
     ordered = ranked(
         open_tickets.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", "")
     )
@@ -98,7 +98,7 @@ def _alike_values(values: Any, open_tickets: Panel[Sequence[views.TicketSummary]
     }
 
 
-async def _alike(context: PageContext, values: Any) -> Panel[Sequence[views.TicketSummary]]:
+async def _alike(context: PageContext, values: Mapping[str, str]) -> Panel[Sequence[views.TicketSummary]]:
     """The open tickets of the unit and of the asset."""
     searches = []
     for name in ("unit_id", "asset_id"):

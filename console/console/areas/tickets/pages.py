@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+from google.protobuf.message import Message
 
 from console.areas.tickets import actions, filters
 from console.areas.tickets.photos import shown_photos
@@ -145,7 +146,7 @@ async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Respon
     return csv_files.answer("tickets", header, rows)
 
 
-def _iso(message: Any, name: str) -> str:
+def _iso(message: Message, name: str) -> str:
     return getattr(message, name).ToJsonString() if message.HasField(name) else ""
 
 
@@ -240,7 +241,7 @@ def _older(context: PageContext, timeline: Panel[pb.ListTicketTimelineResponse])
     return links.with_query(actions.path_of(context.number("ticket_id")), values)
 
 
-def unit_path(context: PageContext, ticket: Any) -> str:
+def unit_path(context: PageContext, ticket: pb.TicketSummary) -> str:
     """The page of the ticket's unit; empty if there is none."""
     pages = {page.path for page in context.site.pages if page.method == "GET" and context.session.kind in page.kinds}
     if "/properties/{property_id}/units/{unit_id}" not in pages or not ticket.unit_id:

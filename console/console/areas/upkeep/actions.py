@@ -38,10 +38,10 @@ def _new_form() -> Form:
     return Form(pb.AddPmTaskRequest(), (_FIELDS[0], _PLACE, *_FIELDS[1:]))
 
 
-def _edit_form(task: Any) -> Edit:
+def _edit_form(task: pb.PmTask) -> Edit:
     request = pb.UpdatePmTaskRequest(pm_task_id=task.pm_task_id, task_name=task.task_name, due_date=task.due_date)
     for name in ("unit_id", "area", "asset_id", *_PERIOD, "external_id"):
-        if task.HasField(name):
+        if task.HasField(name):  # type: ignore[arg-type]
             setattr(request, name, getattr(task, name))
     return Edit(request, _FIELDS)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import web
 
 from console.kit import csv_files, links, names
-from console.kit.calls import together
+from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.panels import include
@@ -164,7 +163,7 @@ async def list_vendors(context: PageContext) -> web.StreamResponse:
     )  # fmt: skip
 
 
-def _views(filters: Mapping[str, str], counts: Any) -> Sequence[tuple[str, str, bool]]:
+def _views(filters: Mapping[str, str], counts: Panel[pb.CountVendorsResponse]) -> Sequence[tuple[str, str, bool]]:
     """The views with their counts: words, path, and whether it is this one."""
 
     def number(name: str) -> str:

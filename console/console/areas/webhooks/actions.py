@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -259,14 +259,25 @@ async def test(context: PageContext) -> web.StreamResponse:
 
 
 async def show_check(context: PageContext) -> web.StreamResponse:
-    return await _check(context)
+    return await _check(context, SignatureCheck())
 
 
-async def _check(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+@dataclass(frozen=True, slots=True)
+class SignatureCheck:
+    """What the form of a check holds, and what came of it. was_cut: line breaks at the end were left out."""
+
+    signature: str = ""
+    body: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    verdict: tuple[str, str, str, str] | None = None
+    was_cut: bool = False
+    event_id: str = ""
+
+
+async def _check(context: PageContext, check: SignatureCheck, status: int = 200) -> web.Response:
     subscription = (await _subscription(context)).subscription
-    values = {"signature": "", "body": "", "errors": {}, "verdict": None, "was_cut": False, "event_id": ""} | more
     return context.render(
-        "webhooks/signature.html", status, here=HERE, subscription=subscription, words=words, **values
+        "webhooks/signature.html", status, here=HERE, subscription=subscription, words=words, check=check
     )
 
 
@@ -276,25 +287,27 @@ async def check(context: PageContext) -> web.StreamResponse:
     # Browsers send the line breaks of a form as CR LF, and people copy one more at the end.
     text = sent.replace("\r\n", "\n")
     body = text.rstrip("\n")
-    more: dict[str, Any] = {"signature": signature, "body": text}
+    sent_check = SignatureCheck(signature, text)
     if not signature:
-        return await _check(context, 422, **more, errors={"signature": "The header is missing."})
+        return await _check(context, replace(sent_check, errors={"signature": "The header is missing."}), 422)
     request = pb.CheckSignatureRequest(sub_id=context.number("sub_id"), signature=signature, body=body.encode())
     try:
         answer = await context.rpcs.call(CHECK, request)
     except Refusal as refusal:
         if not _is_shown(refusal):
             raise
-        return await _check(context, 422, **more, errors={refusal.field or "body": refusal.message})
-    return await _check(
-        context, **more, verdict=words.verdict(answer), was_cut=len(body) < len(text), event_id=answer.event_id
-    )
+        return await _check(context, replace(sent_check, errors={refusal.field or "body": refusal.message}), 422)
+    was_cut = len(body) < len(text)
+    done = replace(sent_check, verdict=words.verdict(answer), was_cut=was_cut, event_id=answer.event_id)
+    return await _check(context, done)
 
 
 # Retry of what is parked
 
 
-def _period(context: PageContext, values: Any) -> tuple[pb.CountDeliveriesRequest, dict[str, str], dict[str, str]]:
+def _period(
+    context: PageContext, values: Mapping[str, str]
+) -> tuple[pb.CountDeliveriesRequest, dict[str, str], dict[str, str]]:
     """The parked deliveries that the fields `from`, `to` and `event` name, the fields, and their errors."""
     request = pb.CountDeliveriesRequest(sub_id=context.number("sub_id"), state=pb.DELIVERY_STATE_PARKED)
     chosen = {name: str(values.get(name, "")).strip()[:40] for name in ("from", "to", "event")}

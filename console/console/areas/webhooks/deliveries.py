@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.refusals import Refusal
 from console.kit import attempt_words, body_text, csv_files, filters, links
@@ -75,10 +76,8 @@ def state_in(text: str) -> str:
     return text if text in SHOWN_STATES else ""
 
 
-async def first_page(
-    context: PageContext, sub_id: int, state: str, undelivered: pb.Undelivered | None = None
-) -> Mapping[str, Any]:
-    """The values of `webhooks/deliveries_table.html`: the newest deliveries of an endpoint, as a part of its page.
+async def first_page(context: PageContext, sub_id: int, state: str, undelivered: pb.Undelivered | None = None) -> Table:
+    """The `table` of `webhooks/deliveries_table.html`: the newest deliveries of an endpoint, as a part of its page.
 
     The page's line in pages.py lists TABLE. undelivered: the counts beside the states, if the page has them.
     """
@@ -86,7 +85,7 @@ async def first_page(
     request.state = _number_of(state_in(state))
     page = await context.rpcs.panel(LIST, request)
     here = links.with_query(f"/webhooks/{sub_id}", {"state": state_in(state)})
-    return {"table": _table(sub_id, state_in(state), dict.fromkeys(FILTERS, ""), (), page, here, undelivered)}
+    return _table(sub_id, state_in(state), dict.fromkeys(FILTERS, ""), (), page, here, undelivered)
 
 
 def _number_of(state: str) -> pb.DeliveryState.ValueType:
@@ -180,7 +179,7 @@ class Step:
     title: str
     lines: Sequence[str]
     number: int = 0
-    due_at: Any = None
+    due_at: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Sequence
-from typing import Any
 
 from aiohttp import web
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -18,7 +17,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
-from console.kit.names import names_of
+from console.kit.names import Names, names_of
 from console.kit.times import Wall, clock, day
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -51,7 +50,7 @@ async def show_endpoint(context: PageContext) -> web.StreamResponse:
     return await page(context)
 
 
-async def page(context: PageContext, status: int = 200, **more: Any) -> web.Response:
+async def page(context: PageContext, status: int = 200, **more: object) -> web.Response:
     """more: what an action adds, as `tested` or `error`."""
     sub_id = context.number("sub_id")
     path = f"/webhooks/{sub_id}"
@@ -60,7 +59,7 @@ async def page(context: PageContext, status: int = 200, **more: Any) -> web.Resp
     state = deliveries.state_in(context.query.get("state", ""))
     parked = pb.CountDeliveriesRequest(sub_id=sub_id, state=pb.DELIVERY_STATE_PARKED)
     audit = audit_pb2.ListAuditRequest(subject=SUBJECT, subject_id=sub_id, limit=RECENT_CHANGES)
-    response, today, longer, kept, changes, first = await together(
+    response, today, longer, kept, changes, table = await together(
         context.rpcs.call(GET, pb.GetSubscriptionRequest(sub_id=sub_id)),
         context.rpcs.panel(STATS, pb.GetDeliveryStatsRequest(sub_id=sub_id, step=pb.STATS_STEP_HOUR)),
         _longer(context, sub_id, period),
@@ -82,7 +81,7 @@ async def page(context: PageContext, status: int = 200, **more: Any) -> web.Resp
         trouble=_trouble(context, subscription, today, stats, kept, names), changes=changes,
         parked_of=_parked_of(kept, context.wall),
         entries=[(entry, words.change_of(entry)) for entry in entries], is_whole_history=len(entries) < RECENT_CHANGES,
-        table=dataclasses.replace(first["table"], undelivered=subscription.undelivered), **more,
+        table=dataclasses.replace(table, undelivered=subscription.undelivered), **more,
     )  # fmt: skip
 
 
@@ -106,7 +105,7 @@ def _trouble(
     today: Panel[pb.GetDeliveryStatsResponse],
     stats: Panel[pb.GetDeliveryStatsResponse],
     kept: Panel[pb.CountDeliveriesResponse],
-    names: Any,
+    names: Names,
 ) -> words.Trouble | None:
     failure = words.most_frequent(today.value) or words.most_frequent(stats.value)
     is_known = kept.value is not None and kept.value.HasField("first_expires_at")

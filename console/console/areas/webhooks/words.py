@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from console.kit import attempt_words
+from console.kit.records import Record
 from console.kit.times import Wall, apart, count
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -150,7 +150,7 @@ def change_of(entry: audit_pb2.AuditEntry) -> Change:
     return Change(entry.action)
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def _changed(before: Record, after: Record) -> str:
     parts = []
     if before.get("destination_url") != after.get("destination_url"):
         parts.append(f"the destination to {after.get('destination_url', '')}")
@@ -161,7 +161,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return " and ".join(parts) or "it"
 
 
-def _object(data: bytes) -> Mapping[str, Any]:
+def _object(data: bytes) -> Record:
     try:
         parsed = json.loads(data) if data else {}
     except ValueError:
