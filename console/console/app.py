@@ -46,8 +46,8 @@ from console.kit.uploads import (
     FIELDS_BYTES_MAX,
     STRANGERS_BYTES_MAX,
     FormError,
+    UploadCapacity,
     UploadError,
-    UploadPlaces,
     begin,
     fields,
 )
@@ -122,7 +122,7 @@ class Console:
         self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
-        self._uploads, self._turns = UploadPlaces(), Turns()
+        self._uploads, self._turns = UploadCapacity(), Turns()
         self._background: set[asyncio.Task[None]] = set()
         self._secure = settings.url.startswith("https")
         self._origin = settings.url
@@ -306,8 +306,8 @@ class Console:
             bytes_max = FIELDS_BYTES_MAX if context.session.who is not None else STRANGERS_BYTES_MAX
             context.form = MultiDictProxy(await fields(request[REQUEST], bytes_max))
             return await self._sent(context, request, handler)
-        with self._uploads.place(context.session.person.actor) as has_place:
-            if not has_place:
+        with self._uploads.reserve(context.session.person.actor) as has_room:
+            if not has_room:
                 return _error_page(context, 503, "busy")
             form_fields, context.uploads = await begin(request[REQUEST], context.page.uploads)
             context.form = MultiDictProxy(form_fields)

@@ -18,7 +18,7 @@ from console.areas.board.rows import (
     effect_of_notice,
     left_over,
     notice_of,
-    place_of,
+    stay_of,
 )
 from makeready.common.v1 import documents_pb2
 from makeready.occupancy.v1 import residency_commands_pb2 as commands_pb
@@ -140,9 +140,9 @@ def test_a_unit_without_residents_takes_no_notice() -> None:
     ],
 )  # fmt: skip
 def test_another_date_stands_between_its_neighbours(came: int, oddities: list[str]) -> None:
-    place, before, behind = place_of(found((-400, 36), (49, 100), (110, None)), 2)
-    assert place and before and behind and (before.turn_id, behind.turn_id) == (1, 3)
-    effect = effect_of_change(place, before, behind, date(came), DAYS)
+    stay, before, behind = stay_of(found((-400, 36), (49, 100), (110, None)), 2)
+    assert stay and before and behind and (before.turn_id, behind.turn_id) == (1, 3)
+    effect = effect_of_change(stay, before, behind, date(came), DAYS)
     assert (effect.kind, list(effect.oddities)) == (PLANNED, oddities)
 
 

@@ -15,9 +15,9 @@ def spark(values: Sequence[int], height: int = 26) -> Markup:
     """A row of small bars beside a number that says the same. A value of 0 is a dot of the line on which they stand."""
     most, step = max(values, default=0) or 1, 6
     bars = "".join(
-        f'<rect class="{"tone" if value else "soft"}" x="{place * step}" y="{height - high:g}" width="4" '
+        f'<rect class="{"tone" if value else "soft"}" x="{index * step}" y="{height - high:g}" width="4" '
         f'height="{high:g}" rx="1"/>'
-        for place, value in enumerate(values)
+        for index, value in enumerate(values)
         if (high := round(max(3.0, value / most * height) if value else 1.5, 1))
     )
     width = max(len(values), 1) * step
@@ -54,10 +54,10 @@ def columns(
         y = base - value * scale
         parts.append(f'<line x1="0" y1="{y:g}" x2="{right}" y2="{y:g}"/>')
         parts.append(f'<text x="{WIDTH - 2}" y="{y + 4:g}" text-anchor="end">{value:,}</text>')
-    for place, (ok, no) in enumerate(zip(good, bad, strict=True)):
-        x = 4 + place * step
+    for index, (ok, no) in enumerate(zip(good, bad, strict=True)):
+        x = 4 + index * step
         high, more = ok * scale, no * scale
-        title = f"<title>{escape(labels[place])}: {ok} {words[0]}, {no} {words[1]}</title>"
+        title = f"<title>{escape(labels[index])}: {ok} {words[0]}, {no} {words[1]}</title>"
         inner = (
             f'<rect class="ok" x="{x:.1f}" y="{base - high:.1f}" width="{width:.1f}" height="{high:.1f}" rx="1.5"/>'
             if ok
@@ -67,7 +67,7 @@ def columns(
             y = base - high - more - (2 if ok else 0)
             inner += f'<rect class="no" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{more:.1f}" rx="1.5"/>'
         parts.append(f"<g>{title}{inner}</g>" if inner else "")
-    parts += [f'<text x="{4 + place * step:.1f}" y="167">{escape(text)}</text>' for place, text in marks]
+    parts += [f'<text x="{4 + index * step:.1f}" y="167">{escape(text)}</text>' for index, text in marks]
     label = escape(description)
     return _svg(f'<svg class="bars" viewBox="0 0 {WIDTH} 176" role="img" aria-label="{label}">{"".join(parts)}</svg>')
 
@@ -84,8 +84,8 @@ def spans(rows: Sequence[tuple[str, float, float]], total: float, unit: str) -> 
     """A bar a row on one scale: (label, start, length)."""
     scale = 320 / (total or 1)
     parts = []
-    for place, (label, start, length) in enumerate(rows):
-        y, x, wide = place * 22, 80 + start * scale, max(length * scale, 1)
+    for index, (label, start, length) in enumerate(rows):
+        y, x, wide = index * 22, 80 + start * scale, max(length * scale, 1)
         parts.append(
             f'<text x="0" y="{y + 16}">{escape(label)}</text>'
             f'<rect class="tone" x="{x:.1f}" y="{y + 6}" width="{wide:.1f}" height="12" rx="2"/>'
@@ -132,8 +132,8 @@ def consumption(months: Sequence[Month], description: str, unit: str, marks: Seq
         y = zero - value * scale
         parts.append(f'<line x1="{start}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{right + 6}" y="{y + 4:.1f}">{_short(value)}</text>')
-    for place, month in enumerate(months):
-        x = start + (place + 0.5) * step
+    for index, month in enumerate(months):
+        x = start + (index + 0.5) * step
         inner = ""
         if month.before:
             inner += _column("soft", x - wide / 2, wide, zero, month.before * scale)
@@ -148,7 +148,7 @@ def consumption(months: Sequence[Month], description: str, unit: str, marks: Seq
         parts.append(f"<g>{shade}<title>{escape(month.label)}</title>{inner}</g>")
     parts.append(_cost_line(months, start, step, top, base))
     parts += [
-        f'<text x="{start + place * step + 2:.1f}" y="{base + 19}">{escape(text)}</text>' for place, text in marks
+        f'<text x="{start + index * step + 2:.1f}" y="{base + 19}">{escape(text)}</text>' for index, text in marks
     ]
     label = escape(description)
     box = f"0 0 {WIDTH} {base + 28}"
@@ -168,11 +168,11 @@ def _cost_line(months: Sequence[Month], start: float, step: float, top: float, b
     if not most:
         return ""
     path, dots, is_on = "", "", False
-    for place, month in enumerate(months):
+    for index, month in enumerate(months):
         if month.cost is None:
             is_on = False
             continue
-        x, y = start + (place + 0.5) * step, base - max(month.cost, 0.0) / most * (base - top) * 0.92
+        x, y = start + (index + 0.5) * step, base - max(month.cost, 0.0) / most * (base - top) * 0.92
         path += f"{'L' if is_on else 'M'}{x:.1f} {y:.1f}"
         dots += f'<circle class="cost" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>'
         is_on = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -25,15 +26,27 @@ def is_event_id(text: str) -> bool:
     return len(text) == 36 and text.isascii() and text.replace("-", "").isalnum()
 
 
-def period(filters: Mapping[str, str], zone: datetime.tzinfo, since: Timestamp, until: Timestamp) -> Sequence[str]:
-    """Writes the days `from` and `to`, both included, into the stamps. Returns what could not be read."""
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The instants at which the days of a filter begin and end. errors: what could not be read."""
+
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+    errors: Sequence[str] = ()
+
+
+def period(filters: Mapping[str, str], zone: datetime.tzinfo) -> Period:
+    """The days `from` and `to`, both included, by the clock of the zone."""
+    stamps: dict[str, Timestamp] = {}
     errors = []
-    for name, stamp, days in (("from", since, 0), ("to", until, 1)):
+    for name, days in (("from", 0), ("to", 1)):
         if not filters[name]:
             continue
         try:
             date = datetime.date.fromisoformat(filters[name]) + datetime.timedelta(days=days)
+            stamp = Timestamp()
             stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), zone))
+            stamps[name] = stamp
         except (ValueError, OverflowError):
             errors.append("A day is like 2026-11-22.")
-    return errors
+    return Period(stamps.get("from"), stamps.get("to"), errors)

@@ -141,7 +141,7 @@ class Live:
         oldest one, if it has more than this account: so nobody keeps others out.
         """
         watch = Watch(session, account, company_id, topics)
-        if not self._has_place(watch):
+        if not self._has_room(watch):
             yield None
             return
         self.look(company_id)
@@ -157,7 +157,7 @@ class Live:
             company.watches.discard(watch)
             company.left_at = time.monotonic()
 
-    def _has_place(self, new: Watch) -> bool:
+    def _has_room(self, new: Watch) -> bool:
         """Whether the page has a place; others that are evicted for it are over."""
         of_session = [watch for watch in self._watches if watch.session == new.session]
         of_account = [watch for watch in self._watches if _account(watch) == _account(new)]

@@ -64,10 +64,10 @@ class PhotoError(Exception):
 class Taken:
     """What became of a file of a form: `address` of the stored photo, or `refused` with the reason.
 
-    place: in the form, from 0; name: the file's. is_new: whether it was stored now, and not by the same form before.
+    index: in the form, from 0; name: the file's. is_new: whether it was stored now, and not by the same form before.
     """
 
-    place: int
+    index: int
     name: str
     address: str = ""
     refused: str = ""
@@ -78,28 +78,28 @@ async def take(context: PageContext) -> AsyncIterator[Taken]:
     """Stores the photos of the form that was sent, one after the other. The same form sent again has the same
     addresses: each photo's is made of the form's token, which nobody else knows. Raises UploadError and
     FilesUnavailable."""
-    place = 0
+    index = 0
     async for upload in context.uploads:
-        if place < AT_ONCE_MAX:
-            yield await _taken(context, upload, place)
+        if index < AT_ONCE_MAX:
+            yield await _taken(context, upload, index)
         else:
-            yield Taken(place, upload.name, refused=_WHY["many"])
-        place += 1
+            yield Taken(index, upload.name, refused=_WHY["many"])
+        index += 1
 
 
-async def _taken(context: PageContext, upload: Upload, place: int) -> Taken:
+async def _taken(context: PageContext, upload: Upload, index: int) -> Taken:
     try:
         pictures = await decoded(upload)
     except PhotoError as error:
-        return Taken(place, upload.name, refused=str(error))
-    photo = photo_id(context.form_token, place)
+        return Taken(index, upload.name, refused=str(error))
+    photo = photo_id(context.form_token, index)
     is_new = await _store(context, photo, pictures)
-    return Taken(place, upload.name, address_of(context.site.url, photo), is_new=is_new)
+    return Taken(index, upload.name, address_of(context.site.url, photo), is_new=is_new)
 
 
-def photo_id(token: str, place: int) -> str:
+def photo_id(token: str, index: int) -> str:
     """128 bits in 22 letters, digits, `-` and `_`. A form token has as many random ones."""
-    digest = hashlib.sha256(b"photo\0" + token.encode() + b"\0" + str(place).encode()).digest()
+    digest = hashlib.sha256(b"photo\0" + token.encode() + b"\0" + str(index).encode()).digest()
     return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
 
 

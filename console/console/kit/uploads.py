@@ -70,15 +70,15 @@ class Uploads:
                 self._next = await self._parts.next()
 
 
-class UploadPlaces:
+class UploadCapacity:
     """How many forms with files arrive at once, in all and of each person."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def place(self, person: str) -> Iterator[bool]:
-        """A place until the block ends; False if none is free."""
+    def reserve(self, person: str) -> Iterator[bool]:
+        """Whether one more form may arrive now; it counts until the block ends."""
         if self._taken.total() >= UPLOADS_MAX or self._taken[person] >= UPLOADS_OF_A_PERSON_MAX:
             yield False
             return

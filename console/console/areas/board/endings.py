@@ -9,7 +9,7 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.areas.board import residencies
 from console.areas.board.pages import HERE, TURN, UNIT, render
-from console.areas.board.rows import UnitResponse, left_over, open_tasks, place_of, row_of
+from console.areas.board.rows import UnitResponse, left_over, open_tasks, row_of, stay_of
 from console.kit.calls import Panel
 from console.kit.context import PageContext
 from console.kit.records import Record, record_of
@@ -34,10 +34,10 @@ async def turn_of(context: PageContext) -> tuple[Record, UnitResponse]:
 async def _ending(
     context: PageContext, template: str, turn: Record, response: UnitResponse, error: str = "", **more: object
 ) -> web.Response:
-    place, before, behind = place_of(response, turn["entity_id"])
+    stay, before, behind = stay_of(response, turn["entity_id"])
     return render(
         context, template, 422 if error else 200, here=HERE, turn=turn, unit=response.unit,
-        residents=response.residents, error=error, party_name=residencies.party_name, place=place, before=before,
+        residents=response.residents, error=error, party_name=residencies.party_name, stay=stay, before=before,
         behind=behind, row=row_of(response), to_do=open_tasks(response, turn["entity_id"]),
         left_over=left_over(response), **more,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from console.areas.board.plans import DATE
 from console.areas.board.rows import (
     PLANNED,
     Effect,
-    Place,
+    Stay,
     UnitResponse,
     can_be_let,
     effect_of_change,
@@ -27,8 +27,8 @@ from console.areas.board.rows import (
     left_over,
     notice_of,
     open_tasks,
-    place_of,
     row_of,
+    stay_of,
 )
 from console.kit.context import PageContext
 from console.kit.filters import number
@@ -79,7 +79,7 @@ def _notice(
     days, leaves = today(context), readable_date(form.values["move_out_date"])
     return render(
         context, "notice", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
-        row=row_of(response), place=notice_of(response, leaves, days.today),
+        row=row_of(response), stay=notice_of(response, leaves, days.today),
         effect=effect_of_notice(response, leaves, days), had=response.notice.move_out_date,
         party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
     )  # fmt: skip
@@ -134,9 +134,9 @@ def _move_in_form() -> Form:
     )  # fmt: skip
 
 
-def _party_form(place: int) -> Form:
-    """place: from 0. The first party is the leaseholder without whom there is no lease."""
-    is_first = place == 0
+def _party_form(index: int) -> Form:
+    """index: from 0. The first party is the leaseholder without whom there is no lease."""
+    is_first = index == 0
     return Form(
         pb.NewParty(role="leaseholder"),
         [
@@ -230,10 +230,10 @@ async def add_move_in(context: PageContext) -> web.StreamResponse:
 # The move-in date of a turn that is planned, or that began by itself
 
 
-def _change_form(place: Place | None, turn_id: int) -> Form:
+def _change_form(stay: Stay | None, turn_id: int) -> Form:
     message = pb.ChangeMoveInRequest(turn_id=turn_id)
-    if place is not None and place.came is not None:
-        message.move_in_date = place.came.isoformat()
+    if stay is not None and stay.came is not None:
+        message.move_in_date = stay.came.isoformat()
     return Form(message, [Field("move_in_date", "Moves in on", kind=DATE, required=True)])
 
 
@@ -241,31 +241,31 @@ def _change(
     context: PageContext, turn: Record, response: UnitResponse, form: Form, status: int = 200, *, asks: bool = False
 ) -> web.Response:
     """asks: as of `_notice`."""
-    place, before, behind = place_of(response, turn["entity_id"])
+    stay, before, behind = stay_of(response, turn["entity_id"])
     came = readable_date(form.values["move_in_date"])
     return render(
-        context, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, place=place,
+        context, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, stay=stay,
         before=before, date=came,
-        effect=effect_of_change(place, before, behind, came, today(context)) if place else Effect(""),
+        effect=effect_of_change(stay, before, behind, came, today(context)) if stay else Effect(""),
         party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
-        is_as_it_was=place is not None and came == place.came,
+        is_as_it_was=stay is not None and came == stay.came,
     )  # fmt: skip
 
 
 async def show_change(context: PageContext) -> web.StreamResponse:
     turn, response = await turn_of(context)
-    form = _change_form(place_of(response, turn["entity_id"])[0], turn["entity_id"])
+    form = _change_form(stay_of(response, turn["entity_id"])[0], turn["entity_id"])
     form.preset(context.query, "move_in_date")
     return _change(context, turn, response, form)
 
 
 async def change_move_in(context: PageContext) -> web.StreamResponse:
     turn, response = await turn_of(context)
-    place, before, behind = place_of(response, turn["entity_id"])
-    form, days = _change_form(place, turn["entity_id"]), today(context)
-    if form.read(context.form) and place is not None:
+    stay, before, behind = stay_of(response, turn["entity_id"])
+    form, days = _change_form(stay, turn["entity_id"]), today(context)
+    if form.read(context.form) and stay is not None:
         came = readable_date(form.message.move_in_date)
-        if not effect_of_change(place, before, behind, came, days).is_seen(context.form):
+        if not effect_of_change(stay, before, behind, came, days).is_seen(context.form):
             return _change(context, turn, response, form, 422, asks=True)
         form.message.expected_move_in_date = context.form.get("seen_move_in_date", "")
         if await send(context, CHANGE, form):
@@ -277,9 +277,9 @@ async def change_move_in(context: PageContext) -> web.StreamResponse:
 
 def _refuse(refusal: Refusal, form: Form, parties: Sequence[Form]) -> None:
     """Shows a refusal beside its field: `parties[1].email` is the e-mail of the second party."""
-    place, _, name = refusal.field.removeprefix("parties[").partition("].")
-    if name and place.isdigit() and int(place) < len(parties):
-        party = parties[int(place)]
+    index, _, name = refusal.field.removeprefix("parties[").partition("].")
+    if name and index.isdigit() and int(index) < len(parties):
+        party = parties[int(index)]
         party.refuse(Refusal(refusal.status, refusal.code, refusal.message.replace(f"{refusal.field} ", "It "), name))
     else:
         form.refuse(refusal)

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -74,8 +74,8 @@ def render(context: PageContext, template: str, status: int = 200, /, **values: 
 
 
 def _request(context: PageContext, **more: Any) -> turn_board_pb2.ListBoardRequest:
-    if place := number(context, "property_id"):
-        more["property_id"] = place
+    if property_id := number(context, "property_id"):
+        more["property_id"] = property_id
     return turn_board_pb2.ListBoardRequest(**more)
 
 
@@ -88,7 +88,7 @@ async def show_board(context: PageContext) -> web.StreamResponse:
     view = context.query.get("view", "")
     if view == "list":
         return await _list(context)
-    place = number(context, "property_id")
+    property_id = number(context, "property_id")
     requests = [_request(context, unit_statuses=[status], with_tasks=True, limit=CARDS) for status in UNDER_WAY]
     if view == "weeks":
         after = {"after": context.query["after"]} if context.query.get("after") else {}
@@ -96,23 +96,27 @@ async def show_board(context: PageContext) -> web.StreamResponse:
     else:
         view = "board"
     counted, chosen, clashing, *pages = await together(
-        *_counts(context, place),
+        *_counts(context, property_id),
         context.rpcs.call(BOARD, _clashes(context)),
         *(context.rpcs.call(BOARD, request) for request in requests),
     )
-    values = _head(context, view, counted, chosen, place) | {"clashes": _cards(context, clashing.units)}
+    head, clashes = _head(context, view, counted, chosen), _cards(context, clashing.units)
     if view == "weeks":
         (page,) = pages
         days, shown_cards = today(context), _cards(context, page.units)
         return render(
-            context, "weeks", weeks=weeks(shown_cards, days, context.wall.zone), older=_next(context, page), **values
-        )
-    by_status = {row.unit_status: row.units for row in values["counts"].statuses}
+            context, "weeks", here=HERE, board=head, property_id=property_id, back=context.address, clashes=clashes,
+            weeks=weeks(shown_cards, days, context.wall.zone), older=_next(context, page),
+        )  # fmt: skip
+    by_status = {row.unit_status: row.units for row in head.counts.statuses}
     columns = [
         (status, by_status.get(status, 0), _cards(context, page.units))
         for status, page in zip(UNDER_WAY, pages, strict=True)
     ]
-    return render(context, "board", columns=columns, **values)
+    return render(
+        context, "board", here=HERE, board=head, property_id=property_id, back=context.address, clashes=clashes,
+        columns=columns,
+    )  # fmt: skip
 
 
 def _clashes(context: PageContext) -> turn_board_pb2.ListBoardRequest:
@@ -120,27 +124,48 @@ def _clashes(context: PageContext) -> turn_board_pb2.ListBoardRequest:
     return _request(context, clashes=True, limit=CLASHES)
 
 
-def _counts(context: PageContext, place: int) -> list[Awaitable[turn_board_pb2.CountBoardResponse | None]]:
+def _counts(context: PageContext, property_id: int) -> list[Awaitable[turn_board_pb2.CountBoardResponse | None]]:
     """Of the company, for the choice of a property, and of what is shown."""
     every = context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest())
-    if not place:
+    if not property_id:
         return [every, _nothing()]
-    return [every, context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place))]
+    return [every, context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=property_id))]
 
 
 async def _nothing() -> None:
     return None
 
 
-def _head(context: PageContext, view: str, counted: Any, chosen: Any, place: int) -> dict[str, Any]:
-    """The values of the board's head: views, properties, counts."""
-    counts = chosen or counted
-    name = next((row.property for row in counted.properties if row.property_id == place), "")
-    return {
-        "here": HERE, "view": view, "counts": counts, "properties": counted.properties, "place": place,
-        "place_name": name, "under_way": sum(row.units for row in counts.statuses if row.unit_status in UNDER_WAY),
-        "back": context.address, "views": [(words, _path(context, view=name), name == view) for name, words in VIEWS],
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class BoardHead:
+    """The head of the board's three views. counts: of what is shown; properties: with the numbers of their units."""
+
+    view: str
+    views: Sequence[tuple[str, str, bool]]
+    """The words of each, its path, and whether it is this one."""
+    counts: turn_board_pb2.CountBoardResponse
+    properties: Sequence[turn_board_pb2.PropertyCount]
+    property_id: int
+    """The property that is shown alone; 0 for all."""
+
+    @property
+    def property_name(self) -> str:
+        return next((row.property for row in self.properties if row.property_id == self.property_id), "")
+
+    @property
+    def under_way(self) -> int:
+        """The number of units whose turn is under way."""
+        return sum(row.units for row in self.counts.statuses if row.unit_status in UNDER_WAY)
+
+
+def _head(
+    context: PageContext,
+    view: str,
+    of_company: turn_board_pb2.CountBoardResponse,
+    of_property: turn_board_pb2.CountBoardResponse | None,
+) -> BoardHead:
+    views = [(words, _path(context, view=name), name == view) for name, words in VIEWS]
+    return BoardHead(view, views, of_property or of_company, of_company.properties, number(context, "property_id"))
 
 
 def _path(context: PageContext, **values: object) -> str:
@@ -160,7 +185,7 @@ def _next(context: PageContext, page: turn_board_pb2.ListBoardResponse) -> str:
 
 
 async def _list(context: PageContext) -> web.StreamResponse:
-    status, place = context.query.get("status", ""), number(context, "property_id")
+    status, property_id = context.query.get("status", ""), number(context, "property_id")
     clashes = bool(context.query.get("clashes"))
     choices: dict[str, Any] = {"unit_statuses": [status] if status in UNDER_WAY else list(UNDER_WAY)}
     after: dict[str, Any] = {"after": context.query["after"]} if context.query.get("after") else {}
@@ -170,12 +195,12 @@ async def _list(context: PageContext) -> web.StreamResponse:
         page = await context.rpcs.call(BOARD, _request(context, limit=CSV_UNITS, **choices, **after))
         return _csv_of_units(_cards(context, page.units))
     request = _request(context, limit=SHOWN, with_tasks=True, **choices, **after)
-    counted, chosen, page = await together(*_counts(context, place), context.rpcs.call(BOARD, request))
+    counted, chosen, page = await together(*_counts(context, property_id), context.rpcs.call(BOARD, request))
     return render(
         context, "list", cards=_cards(context, page.units), older=_next(context, page), later=bool(after), only=status,
         csv_path=_path(context, csv=1), all_path=_path(context, status="", property_id="", clashes=""),
         statuses=UNDER_WAY, only_clashes=clashes,
-        **_head(context, "list", counted, chosen, place),
+        here=HERE, board=_head(context, "list", counted, chosen), property_id=property_id, back=context.address,
     )  # fmt: skip
 
 
@@ -250,13 +275,13 @@ async def show_turn(context: PageContext) -> web.StreamResponse:
     days = today(context)
     now = cards.card_of(response.unit, days, context.wall.zone) if response.ok else None
     late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
-    place, before, _ = rows.place_of(response.value, turn_id) if response.ok else (None, None, None)
+    stay, before, _ = rows.stay_of(response.value, turn_id) if response.ok else (None, None, None)
     came = cards.date_of(turn["move_in_date"] or "")
     return render(
         context, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
         is_now=response.ok and response.unit.turn_id == turn_id, plan=plan_of(response.unit) if response.ok else None,
         others=(tickets, events, audit), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
-        place=place, before=before,
+        stay=stay, before=before,
         is_clash=response.ok and any(planned.is_clash for planned in response.planned if planned.turn_id == turn_id),
         lets=response.ok and rows.can_be_let(response.value), party_name=residencies.party_name,
         is_recent=came is not None and 0 <= (days.today - came).days < RECENT_DAYS,
@@ -269,20 +294,20 @@ def _instant(text: str | None) -> datetime.datetime | None:
 
 async def list_tasks(context: PageContext) -> web.StreamResponse:
     """Open make-ready tasks of all turns, the early ones first."""
-    place, late, due = number(context, "property_id"), "late" in context.query, context.query.get("due_by", "")
+    property_id, late, due = number(context, "property_id"), "late" in context.query, context.query.get("due_by", "")
     error = ""
     try:
         due_by = datetime.date.fromisoformat(due) if due else None
     except ValueError:
         due_by, error = None, "A day is like 2026-11-22."
     request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in context.query else SHOWN)
-    if place:
-        request.property_id = place
+    if property_id:
+        request.property_id = property_id
     if due_by:
         request.due_by = due_by.isoformat()
     if context.query.get("after"):
         request.after = context.query["after"]
-    filters = {"property_id": place or "", "late": "1" if late else "", "due_by": due if due_by else ""}
+    filters = {"property_id": property_id or "", "late": "1" if late else "", "due_by": due if due_by else ""}
     if "csv" in context.query:
         return _csv_of_tasks((await context.rpcs.call(OPEN_TASKS, request)).tasks)
     counted, page = await together(
@@ -291,7 +316,7 @@ async def list_tasks(context: PageContext) -> web.StreamResponse:
     older = with_query(TASKS_PATH, {**filters, "after": page.next_after}) if page.HasField("next_after") else ""
     return render(
         context, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
-        later=context.query.get("after", ""), place=place,
+        later=context.query.get("after", ""), property_id=property_id,
         csv_path=with_query(TASKS_PATH, {**filters, "after": context.query.get("after", ""), "csv": 1}),
     )  # fmt: skip
 
@@ -367,15 +392,17 @@ async def panel(context: PageContext) -> web.StreamResponse:
             planned=response.planned, left_over=over, row=rows.row_of(response), lets=rows.can_be_let(response),
             party_name=residencies.party_name,
         )  # fmt: skip
-    place = number(context, "property_id")
-    if not place:
+    property_id = number(context, "property_id")
+    if not property_id:
         raise web.HTTPNotFound
     counts, clashing = await together(
-        context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=place)),
+        context.rpcs.call(COUNTS, turn_board_pb2.CountBoardRequest(property_id=property_id)),
         context.rpcs.call(BOARD, _clashes(context)),
     )
     clashes = _cards(context, clashing.units)
-    return render(context, "property_panel", counts=counts, place=place, statuses=UNDER_WAY, clashes=clashes)
+    return render(
+        context, "property_panel", counts=counts, property_id=property_id, statuses=UNDER_WAY, clashes=clashes
+    )
 
 
 async def home(context: PageContext) -> web.StreamResponse:

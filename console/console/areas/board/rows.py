@@ -14,7 +14,7 @@ NOW, PLANNED = "now", "planned"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Stay:
     """A turn in the row of a unit. residents: of its lease; came, leaves: None if that is not on record."""
 
     turn_id: int
@@ -25,28 +25,28 @@ class Place:
     residents: Sequence[turn_board_pb2.Resident]
 
 
-def row_of(response: UnitResponse) -> list[Place]:
+def row_of(response: UnitResponse) -> list[Stay]:
     """The unit's active turns, in the order in which they begin."""
     unit, row = response.unit, []
     if unit.turn_id:
         came, leaves = date_of(unit.move_in_date), date_of(unit.move_out_date)
-        row.append(Place(unit.turn_id, False, unit.has_left, came, leaves, response.residents))
+        row.append(Stay(unit.turn_id, False, unit.has_left, came, leaves, response.residents))
     for planned in response.planned:
         came, leaves = date_of(planned.move_in_date), date_of(planned.move_out_date)
-        row.append(Place(planned.turn_id, True, False, came, leaves, planned.residents))
+        row.append(Stay(planned.turn_id, True, False, came, leaves, planned.residents))
     return row
 
 
-def place_of(response: UnitResponse, turn_id: int) -> tuple[Place | None, Place | None, Place | None]:
-    """The turn's place in the row, the one before it and the one behind it; None for each that there is not."""
-    row: list[Place | None] = [None, *row_of(response), None]
-    for number, place in enumerate(row):
-        if place is not None and place.turn_id == turn_id:
-            return place, row[number - 1], row[number + 1]
+def stay_of(response: UnitResponse, turn_id: int) -> tuple[Stay | None, Stay | None, Stay | None]:
+    """The turn as a stay in the row, the one before it and the one behind it; None for each that there is not."""
+    row: list[Stay | None] = [None, *row_of(response), None]
+    for number, stay in enumerate(row):
+        if stay is not None and stay.turn_id == turn_id:
+            return stay, row[number - 1], row[number + 1]
     return None, None, None
 
 
-def last_of(response: UnitResponse) -> Place | None:
+def last_of(response: UnitResponse) -> Stay | None:
     """The turn behind which a new resident is let in; None if the unit has no active turn."""
     return next(reversed(row_of(response)), None)
 
@@ -59,7 +59,7 @@ def can_be_let(response: UnitResponse) -> bool:
 
 def left_over(response: UnitResponse) -> list[turn_tasks_pb2.TurnTask]:
     """Open tasks of turns that are over."""
-    active = {place.turn_id for place in row_of(response)}
+    active = {stay.turn_id for stay in row_of(response)}
     return [task for task in response.unit.tasks if task.status == "Open" and task.turn_id not in active]
 
 
@@ -68,14 +68,14 @@ def open_tasks(response: UnitResponse, turn_id: int) -> list[turn_tasks_pb2.Turn
     return [task for task in response.unit.tasks if task.status == "Open" and task.turn_id == turn_id]
 
 
-def notice_of(response: UnitResponse, leaves: datetime.date | None, today: datetime.date) -> Place | None:
+def notice_of(response: UnitResponse, leaves: datetime.date | None, today: datetime.date) -> Stay | None:
     """Whose notice a departure on this day is; None if nobody can give one.
 
     It is the current resident's. Once that one has left, and a resident is to move in by then, it is the next one's.
     """
     row = row_of(response)
     current = row[0] if row and not row[0].is_planned else None
-    following = next((place for place in row if place.is_planned), None)
+    following = next((stay for stay in row if stay.is_planned), None)
     if current is None or (current.has_left and following and leaves and following.came and leaves >= following.came):
         return following
     return current
@@ -114,34 +114,34 @@ def effect_of_move_in(response: UnitResponse, came: datetime.date | None, days: 
 
 
 def effect_of_change(
-    place: Place, before: Place | None, behind: Place | None, came: datetime.date | None, days: Days
+    stay: Stay, before: Stay | None, behind: Stay | None, came: datetime.date | None, days: Days
 ) -> Effect:
     """Of another move-in date of a turn, between two others."""
     if came is None:
         return Effect("")
     oddities = _behind(before, came, days)
-    if place.leaves is not None and came > place.leaves:
-        oddities.append(f"That is after {days.words(place.leaves)}, when the same resident leaves.")
+    if stay.leaves is not None and came > stay.leaves:
+        oddities.append(f"That is after {days.words(stay.leaves)}, when the same resident leaves.")
     if behind is not None and behind.came is not None and came >= behind.came:
         oddities.append(f"That is not before {days.words(behind.came)}, when the next resident moves in.")
-    return Effect(PLANNED if came > days.today or place.is_planned else NOW, oddities, came.isoformat())
+    return Effect(PLANNED if came > days.today or stay.is_planned else NOW, oddities, came.isoformat())
 
 
 def effect_of_notice(response: UnitResponse, leaves: datetime.date | None, days: Days) -> Effect:
-    place = notice_of(response, leaves, days.today)
-    if place is None or leaves is None:
-        return Effect(str(place.turn_id) if place else "")
-    _, _, behind = place_of(response, place.turn_id)
+    stay = notice_of(response, leaves, days.today)
+    if stay is None or leaves is None:
+        return Effect(str(stay.turn_id) if stay else "")
+    _, _, behind = stay_of(response, stay.turn_id)
     oddities = []
-    if place.came is not None and leaves < place.came:
-        word = "moves" if place.is_planned else "moved"
-        oddities.append(f"That is before {days.words(place.came)}, when the resident {word} in.")
+    if stay.came is not None and leaves < stay.came:
+        word = "moves" if stay.is_planned else "moved"
+        oddities.append(f"That is before {days.words(stay.came)}, when the resident {word} in.")
     if behind is not None and behind.came is not None and leaves > behind.came:
         oddities.append(f"A clash: {overlap(days.words(behind.came), days.words(leaves))}")
-    return Effect(str(place.turn_id), oddities, leaves.isoformat())
+    return Effect(str(stay.turn_id), oddities, leaves.isoformat())
 
 
-def _behind(before: Place | None, came: datetime.date, days: Days) -> list[str]:
+def _behind(before: Stay | None, came: datetime.date, days: Days) -> list[str]:
     """What is unusual about a move-in on a day, behind a turn."""
     if before is None:
         return []

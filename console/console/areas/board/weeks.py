@@ -50,18 +50,18 @@ def weeks(cards: Sequence[Card], days: Days, zone: datetime.tzinfo) -> Weeks:
 
 
 def _labels(today: datetime.date, start: datetime.date) -> Iterator[Label]:
-    place, month = today.weekday(), 0
+    index, month = today.weekday(), 0
     for week in range(0, DAYS, 7):
         monday = start + week * DAY
         words = f"Mon {monday.day}" + (f" {monday:%b}" if monday.month != month else "")
         month = monday.month
-        if week or place == 0:
+        if week or index == 0:
             yield Label(week + 2, 7, words, is_today=not week)
-        elif place < 3:  # too near for two labels
-            yield Label(place + 2, 7 - place, f"{today:%a} {today.day} {today:%b}", is_today=True)
+        elif index < 3:  # too near for two labels
+            yield Label(index + 2, 7 - index, f"{today:%a} {today.day} {today:%b}", is_today=True)
         else:
-            yield Label(2, place, words)
-            yield Label(place + 2, 1, str(today.day), is_today=True)
+            yield Label(2, index, words)
+            yield Label(index + 2, 1, str(today.day), is_today=True)
 
 
 def bars(card: Card, days: Days, start: datetime.date, zone: datetime.tzinfo) -> Iterator[Bar]:

@@ -112,7 +112,7 @@ def _text(value: object) -> str | None:
 def merged(pages: Mapping[str, Sequence[pb.AuditEntry]], limit: int) -> list[tuple[str, pb.AuditEntry]]:
     """The newest entries of all services. Of one service, they stay in its own order."""
     entries = [
-        (service, place, entry) for service, page_entries in pages.items() for place, entry in enumerate(page_entries)
+        (service, index, entry) for service, page_entries in pages.items() for index, entry in enumerate(page_entries)
     ]
     entries.sort(key=lambda row: (-row[2].recorded_at.seconds, -row[2].recorded_at.nanos, row[0], row[1]))
     return [(service, entry) for service, _, entry in entries[:limit]]

@@ -14,7 +14,7 @@ from console.kit.forms import Field, Form
 from console.kit.sending import needs_confirmation, submit
 from console.kit.times import count
 from makeready.identity.v1 import administrators_pb2 as pb
-from makeready.identity.v1 import identity_pb2
+from makeready.identity.v1 import identity_pb2, sessions_pb2
 
 HERE = "Administrators"
 PATH = "/settings/administrators"
@@ -46,10 +46,19 @@ async def show_administrators(context: PageContext) -> web.StreamResponse:
     return await _administrators(context)
 
 
-async def _administrators(context: PageContext, status: int = 200, **more: object) -> web.Response:
+async def _administrators(
+    context: PageContext,
+    status: int = 200,
+    *,
+    form: Form | None = None,
+    link: sessions_pb2.Link | None = None,
+) -> web.Response:
+    """link: of an invitation, to be shown once."""
     response = await context.rpcs.call(LIST, pb.ListAdministratorsRequest())
-    values = {"form": _invite_form(), "link": None, **more}
-    return context.render("company/administrators.html", status, here=HERE, people=response.administrators, **values)
+    return context.render(
+        "company/administrators.html", status, here=HERE, people=response.administrators, form=form or _invite_form(),
+        link=link,
+    )  # fmt: skip
 
 
 async def invite(context: PageContext) -> web.StreamResponse:
@@ -65,7 +74,7 @@ async def invite(context: PageContext) -> web.StreamResponse:
             raise
         form.refuse(refusal)
         return await _administrators(context, refusal.status, form=form)
-    return await _administrators(context, link=invitation.link, link_name=invitation.administrator.name)
+    return await _administrators(context, link=invitation.link)
 
 
 def _person_form(person: pb.Administrator) -> Form:
@@ -78,27 +87,27 @@ async def show_administrator(context: PageContext) -> web.StreamResponse:
     return await _administrator(context)
 
 
-async def _administrator(context: PageContext, status: int = 200, **more: object) -> web.Response:
-    """Raises HTTPNotFound."""
+async def _administrator(
+    context: PageContext,
+    status: int = 200,
+    *,
+    form: Form | None = None,
+    link: sessions_pb2.Link | None = None,
+    error: str = "",
+) -> web.Response:
+    """link: to be shown once. Raises HTTPNotFound."""
     administrator_id = context.number("administrator_id")
     response, keys = await together(
         context.rpcs.call(LIST, pb.ListAdministratorsRequest()), _working_keys(context, administrator_id)
     )
-    person = next(
-        (
-            administrator
-            for administrator in response.administrators
-            if administrator.administrator_id == administrator_id
-        ),
-        None,
-    )
+    people = {administrator.administrator_id: administrator for administrator in response.administrators}
+    person = people.get(administrator_id)
     if person is None:
         raise web.HTTPNotFound
-    values = {"form": _person_form(person), "link": None, "error": "", **more}
-    is_self = context.session.who is not None and context.session.person.person_id == administrator_id
     return context.render(
-        "company/administrator.html", status, here=HERE, person=person, keys=keys, is_self=is_self, **values
-    )
+        "company/administrator.html", status, here=HERE, person=person, keys=keys, form=form or _person_form(person),
+        is_self=context.session.person.person_id == administrator_id, link=link, error=error,
+    )  # fmt: skip
 
 
 async def _working_keys(context: PageContext, administrator_id: int) -> Sequence[identity_pb2.Key]:

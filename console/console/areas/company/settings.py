@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -61,25 +62,30 @@ def _policy_form(policy: tickets_pb2.GetTicketPolicyResponse) -> Form:
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class SentForms:
+    """The forms that were sent and could not be done, or that show what they would do: newly_stale tickets."""
+
+    company: Form | None = None
+    factor: Form | None = None
+    policy: Form | None = None
+    newly_stale: int | None = None
+
+
 async def show_settings(context: PageContext) -> web.StreamResponse:
-    return await _settings(context)
+    return await _settings(context, SentForms())
 
 
-async def _settings(context: PageContext, status: int = 200, **forms: object) -> web.Response:
-    """forms: those that were sent and could not be done: company, factor, policy."""
+async def _settings(context: PageContext, sent: SentForms, status: int = 200) -> web.Response:
     company, policy = await together(
         context.rpcs.call(GET, pb.GetCompanyRequest(company_id=context.session.person.company_id)),
         context.rpcs.panel(POLICY, tickets_pb2.GetTicketPolicyRequest()),
     )
-    values = {
-        "company": _company_form(company.company),
-        "factor": _factor_form(company.company),
-        "policy": _policy_form(policy.value) if policy.ok else None,
-        "newly_stale": None,
-    }
     return context.render(
-        "company/settings.html", status, here=HERE, found=company.company, found_policy=policy,
-        zones=sorted(zoneinfo.available_timezones()), **(values | forms),
+        "company/settings.html", status, here=HERE, found_policy=policy,
+        company=sent.company or _company_form(company.company), factor=sent.factor or _factor_form(company.company),
+        policy=sent.policy or (_policy_form(policy.value) if policy.ok else None), newly_stale=sent.newly_stale,
+        zones=sorted(zoneinfo.available_timezones()),
     )  # fmt: skip
 
 
@@ -91,8 +97,8 @@ async def update_company(context: PageContext) -> web.StreamResponse:
     else:
         six = _utc_of_six(form.message.timezone)
         message = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
-        return await _update(context, form, "company", message)
-    return await _settings(context, 422, company=form)
+        return await _update(context, form, SentForms(company=form), message)
+    return await _settings(context, SentForms(company=form), 422)
 
 
 def _utc_of_six(timezone: str) -> str:
@@ -113,12 +119,12 @@ async def update_factor(context: PageContext) -> web.StreamResponse:
         else "A second factor is optional from now on."
     )
     context.site.sessions.forget(context.session.text)
-    return await _update(context, form, "factor", message)
+    return await _update(context, form, SentForms(factor=form), message)
 
 
-async def _update(context: PageContext, form: Form, name: str, message: str) -> web.StreamResponse:
+async def _update(context: PageContext, form: Form, sent: SentForms, message: str) -> web.StreamResponse:
     if form.has_errors:
-        return await _settings(context, 422, **{name: form})
+        return await _settings(context, sent, 422)
     form.message.company_id = context.session.person.company_id
     try:
         await context.rpcs.call(UPDATE, form.message)
@@ -126,7 +132,7 @@ async def _update(context: PageContext, form: Form, name: str, message: str) -> 
         if needs_confirmation(refusal):
             raise
         form.refuse(refusal)
-        return await _settings(context, refusal.status, **{name: form})
+        return await _settings(context, sent, refusal.status)
     context.site.sessions.forget(context.session.text)
     return context.redirect(PATH, message)
 
@@ -135,17 +141,17 @@ async def update_policy(context: PageContext) -> web.StreamResponse:
     """Says first how many tickets become stale, if any do."""
     form = _policy_form(tickets_pb2.GetTicketPolicyResponse())
     if not form.read(context.form):
-        return await _settings(context, 422, policy=form)
+        return await _settings(context, SentForms(policy=form), 422)
     hours = form.message.stale_after_hours
     try:
         if context.form.get("sure") != str(hours):
             counted = await context.rpcs.call(STALE, tickets_pb2.CountStaleTicketsRequest(stale_after_hours=hours))
             if counted.newly_stale:
-                return await _settings(context, policy=form, newly_stale=counted.newly_stale)
+                return await _settings(context, SentForms(policy=form, newly_stale=counted.newly_stale))
         await context.rpcs.call(UPDATE_POLICY, form.message)
     except Refusal as refusal:
         if needs_confirmation(refusal):
             raise
         form.refuse(refusal)
-        return await _settings(context, refusal.status, policy=form)
+        return await _settings(context, SentForms(policy=form), refusal.status)
     return context.redirect(PATH, f"Saved. A ticket is stale after {count(hours, 'hour')} without a reply.")

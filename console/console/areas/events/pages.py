@@ -106,8 +106,9 @@ async def list_events(context: PageContext) -> web.StreamResponse:
 
 def _request(chosen: Mapping[str, str], context: PageContext) -> tuple[pb.ListEventsRequest, Sequence[str]]:
     """The filters as a request, and what of them could not be read."""
-    request = pb.ListEventsRequest()
-    errors = list(filters.period(chosen, context.wall.zone, request.since, request.until))
+    period = filters.period(chosen, context.wall.zone)
+    request = pb.ListEventsRequest(since=period.since, until=period.until)
+    errors = list(period.errors)
     if chosen["event"] in KEYS:
         request.event = chosen["event"]
     elif chosen["event"]:

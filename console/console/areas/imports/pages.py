@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 from aiohttp import web
@@ -23,7 +23,7 @@ from console.kit.serving import Streamed
 from console.kit.uploads import Upload
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
-from importing.kinds import KINDS, REFERENCES, Kind
+from importing.kinds import KINDS, Kind
 from importing.passes import Outcome
 from importing.rows import Reading
 from importing.run import Counts
@@ -209,55 +209,54 @@ async def _show(
 ) -> web.Response:
     facts = msgspec.json.decode(job.facts, type=Facts)
     rejects = await _jobs(context).kinds_of_rejects(job.id)
-    outcome = job.result
-    values: dict[str, Any] = {
-        "job": job,
-        "facts": facts,
-        "outcome": outcome,
-        "counts": outcome.counts,
-        "rejects": rejects,
-        "states": STATE_WORDS,
-        "tone": STATE_WORDS[job.state],
-        "path": _path(job.id),
-        "done": _done(job, outcome),
-        "can_fire": _can_fire(job),
-        "error": error,
-    }
     maps = job.state == states.MAPPING or context.query.get("step") == "columns" or sent is not None or bool(error)
     if job.state not in states.UNDER_WAY and "HX-Request" in context.request.headers:
         # The task has ended while the page was open: it is another page now, from its heading on.
         return web.Response(headers={"HX-Refresh": "true"})
     if maps and facts.columns and job.state not in states.UNDER_WAY:
-        values |= _matching(context, job, facts, sent, toml)
-        return context.render("imports/match.html", status, here=HERE, **values)
-    return context.render("imports/import.html", status, here=HERE, **values)
+        page = _matching(context, job, facts, sent, toml)
+        return _render(
+            context, "match", status, job, facts=facts, rejects=rejects, error=error, page=page, kinds=KINDS.values(),
+            rules=matching.RULES, duplicates=matching.DUPLICATE_WORDS,
+        )  # fmt: skip
+    return _render(context, "import", status, job, facts=facts, rejects=rejects, error=error)
 
 
-def _matching(
-    context: PageContext, job: Job, facts: Facts, sent: matching.Matching | None, toml: str
-) -> dict[str, Any]:
-    """The values of the page that matches columns."""
+def _render(context: PageContext, template: str, status: int, job: Job, **values: object) -> web.Response:
+    """A page of a job, with what its templates share."""
+    return context.render(
+        f"imports/{template}.html", status, here=HERE, job=job, outcome=job.result, counts=job.result.counts,
+        states=STATE_WORDS, tone=STATE_WORDS[job.state], path=_path(job.id), done=_done(job, job.result),
+        can_fire=_can_fire(job), **values,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPage:
+    """What the page that matches columns shows. kind: None until one is chosen or guessed; match: None without it,
+    and for a mapping that says more than the form has."""
+
+    kind: Kind | None
+    match: matching.Matching | None
+    samples: Mapping[str, Sequence[str]]
+    toml: str
+    is_guess: bool
+    """Whether the kind is the one that the columns look like."""
+
+
+def _matching(context: PageContext, job: Job, facts: Facts, sent: matching.Matching | None, toml: str) -> MatchPage:
     chosen = lists.chosen(context.query, "kind", KINDS) or (sent.kind.name if sent else "")
     name = chosen or (job.kind if job.kind in KINDS else "") or facts.kind
     kind = KINDS.get(name)
-    shown_matching = sent
-    if shown_matching is None and kind is not None:
+    choices = sent
+    if choices is None and kind is not None:
         if job.mapping and job.kind == kind.name and not chosen:
             # One that says more than the form has is edited as TOML: the form would lose some of it.
-            shown_matching = matching.from_toml(kind, facts, job.mapping, _timezone(context))
+            choices = matching.from_toml(kind, facts, job.mapping, _timezone(context))
         elif chosen or not job.mapping:
-            shown_matching = matching.proposed(kind, facts)
-    return {
-        "kind": kind,
-        "kinds": KINDS.values(),
-        "matching": shown_matching,
-        "rules": matching.RULES,
-        "duplicates": matching.DUPLICATE_WORDS,
-        "samples": {column.name: column.samples for column in facts.columns},
-        "toml": toml or job.mapping,
-        "refers": REFERENCES,
-        "is_guess": not chosen and not job.kind,
-    }
+            choices = matching.proposed(kind, facts)
+    samples = {column.name: column.samples for column in facts.columns}
+    return MatchPage(kind, choices, samples, toml or job.mapping, not chosen and not job.kind)
 
 
 async def check(context: PageContext) -> web.StreamResponse:

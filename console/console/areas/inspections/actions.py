@@ -8,7 +8,7 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.inspections import fields
-from console.areas.inspections.pages import GET, HERE, PATH, ROWS, SHOWS_ONE, page
+from console.areas.inspections.pages import GET, HERE, PATH, ROWS, SHOWS_ONE, SentForms, page
 from console.kit import pickers
 from console.kit.calls import together
 from console.kit.context import PageContext
@@ -137,7 +137,7 @@ async def complete(context: PageContext) -> web.StreamResponse:
     inspection_id = context.number("inspection_id")
     form = fields.complete_form(inspection_id, context.wall.now.date())
     if await does(context, form, COMPLETE) is None:
-        return await page(context, form.status, completing=form)
+        return await page(context, form.status, sent=SentForms(completing=form))
     return context.redirect(path_of(inspection_id), "The inspection is completed.")
 
 
@@ -145,7 +145,7 @@ async def cancel(context: PageContext) -> web.StreamResponse:
     inspection_id = context.number("inspection_id")
     form = fields.cancel_form(inspection_id)
     if await does(context, form, CANCEL) is None:
-        return await page(context, form.status, cancelling=form)
+        return await page(context, form.status, sent=SentForms(cancelling=form))
     return context.redirect(path_of(inspection_id), "The inspection is cancelled.")
 
 
@@ -157,7 +157,7 @@ async def add_row(context: PageContext) -> web.StreamResponse:
     form = fields.row_form(inspection_id)
     done = await does(context, form, ADD_ROW)
     if done is None:
-        return await page(context, form.status, adding=form)
+        return await page(context, form.status, sent=SentForms(adding=form))
     return context.redirect(f"{path_of(inspection_id)}#row-{done.row.row_id}", f"Row {done.row.position} is added.")
 
 

@@ -383,9 +383,20 @@ async def show_inspection(context: PageContext) -> web.StreamResponse:
     return await page(context)
 
 
-async def page(context: PageContext, status: int = 200, *, error: str = "", **sent: Form) -> web.Response:
-    """One inspection. error: why an action of one button was refused; sent: forms that are shown again: completing,
-    cancelling, adding."""
+@dataclass(frozen=True, slots=True)
+class SentForms:
+    """The form on an inspection's page that was sent and is shown again."""
+
+    completing: Form | None = None
+    cancelling: Form | None = None
+    adding: Form | None = None
+
+
+async def page(
+    context: PageContext, status: int = 200, *, error: str = "", sent: SentForms | None = None
+) -> web.Response:
+    """One inspection. error: why an action of one button was refused."""
+    sent = sent or SentForms()
     inspection_id = context.number("inspection_id")
     response, rows, tickets, events, history = await together(
         context.rpcs.call(GET, pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
@@ -399,16 +410,13 @@ async def page(context: PageContext, status: int = 200, *, error: str = "", **se
     )
     failed = sum(row.result == "failed" for row in rows.rows)
     looked_at = sum(row.HasField("result") for row in rows.rows)
-    forms = {
-        "completing": fields.complete_form(inspection_id, _today(context)),
-        "cancelling": fields.cancel_form(inspection_id),
-        "adding": fields.row_form(inspection_id),
-        **sent,
-    }
     return context.render(
-        "inspections/inspection.html", status, here=HERE, error=error, sent=sent.keys(),
+        "inspections/inspection.html", status, here=HERE, error=error, is_cancelling=sent.cancelling is not None,
+        completing=sent.completing or fields.complete_form(inspection_id, _today(context)),
+        cancelling=sent.cancelling or fields.cancel_form(inspection_id),
+        adding=sent.adding or fields.row_form(inspection_id),
         row=row_of(response.inspection, _today(context)), rows=rows.rows, names=by,
-        failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history, **forms,
+        failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history,
     )  # fmt: skip
 
 

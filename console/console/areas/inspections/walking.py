@@ -33,7 +33,7 @@ def _path(inspection_id: int, row_id: int | None) -> str:
 
 def next_row(rows: Sequence[pb.InspectionRow], row_id: int) -> int | None:
     """The next row without a result after this one, round the list; None if all have one."""
-    here = next((place for place, row in enumerate(rows) if row.row_id == row_id), -1)
+    here = next((index for index, row in enumerate(rows) if row.row_id == row_id), -1)
     ahead = [*rows[here + 1 :], *rows[: max(here, 0)]]
     return next((row.row_id for row in ahead if not row.result), None)
 
@@ -74,7 +74,7 @@ async def _row(
 ) -> web.Response:
     """One row. form: that of a failure which was refused; error: why a pass was."""
     row_form = form or fields.fail_form(inspection.inspection_id, item)
-    place = next(place for place, row in enumerate(rows) if row.row_id == item.row_id)
+    index = next(index for index, row in enumerate(rows) if row.row_id == item.row_id)
     row_form, by = await together(
         pickers.fill(
             context,
@@ -87,8 +87,8 @@ async def _row(
     return context.render(
         "inspections/walk.html", status, here=HERE, row=row_of(inspection, context.wall.now.date()), item=item,
         rows=rows, form=row_form, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
-        before=_path(inspection.inspection_id, rows[place - 1].row_id) if place else "",
-        after=_path(inspection.inspection_id, rows[place + 1].row_id) if place + 1 < len(rows) else "",
+        before=_path(inspection.inspection_id, rows[index - 1].row_id) if index else "",
+        after=_path(inspection.inspection_id, rows[index + 1].row_id) if index + 1 < len(rows) else "",
         seen=item.result or fields.NOT_LOOKED_AT,
     )  # fmt: skip
 

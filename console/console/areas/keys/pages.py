@@ -62,11 +62,11 @@ def usage_by_key(hours: Iterable[usage_pb.KeyUsage], end: datetime.datetime) -> 
     bad: defaultdict[int, list[int]] = defaultdict(lambda: [0] * HOURS)
     refused: defaultdict[int, int] = defaultdict(int)
     for hour in hours:
-        place = HOURS - 1 - int((end - hour.hour.ToDatetime(datetime.UTC)).total_seconds() - 1) // 3600
-        if 0 <= place < HOURS:
+        index = HOURS - 1 - int((end - hour.hour.ToDatetime(datetime.UTC)).total_seconds() - 1) // 3600
+        if 0 <= index < HOURS:
             wrong = hour.refused + hour.rate_limited + hour.failed
-            bars[hour.key_id][place] += hour.succeeded + wrong
-            bad[hour.key_id][place] += wrong
+            bars[hour.key_id][index] += hour.succeeded + wrong
+            bad[hour.key_id][index] += wrong
             refused[hour.key_id] += hour.refused + hour.rate_limited
     return {key: Usage(tuple(values), tuple(bad[key]), sum(values), refused[key]) for key, values in bars.items()}
 
@@ -242,10 +242,10 @@ async def _key(context: PageContext, status: int = 200, error: str = "", **more:
 def _drawing(context: PageContext, used: Usage) -> Markup:
     """The requests of the last 24 hours, hour by hour."""
     first = context.wall.now.replace(minute=0, second=0, microsecond=0) - datetime.timedelta(hours=HOURS - 1)
-    hours = [clock(first + datetime.timedelta(hours=place)) for place in range(HOURS)]
+    hours = [clock(first + datetime.timedelta(hours=index)) for index in range(HOURS)]
     good = [every - bad for every, bad in zip(used.bars, used.bad, strict=True)]
     words = f"Requests by hour: {sum(good):,} succeeded, {sum(used.bad):,} got an error."
-    marks = [(place, hours[place]) for place in range(0, HOURS, 6)]
+    marks = [(index, hours[index]) for index in range(0, HOURS, 6)]
     return charts.columns(good, used.bad, hours, words, marks, ("succeeded", "got an error"))
 
 

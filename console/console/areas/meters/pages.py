@@ -169,13 +169,13 @@ class Chart:
         self.description = self._words()
         marks = [
             (
-                place,
+                index,
                 f"{_name(month)[:3]} {month.month[:4]}"
-                if month.month.endswith("-01") or not place
+                if month.month.endswith("-01") or not index
                 else _name(month)[:3],
             )
-            for place, month in enumerate(self.shown)
-            if place % 3 == 0
+            for index, month in enumerate(self.shown)
+            if index % 3 == 0
         ]
         self.svg = charts.consumption(self.months, self.description, self.unit, marks)
         self.now = now

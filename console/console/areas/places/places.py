@@ -47,7 +47,7 @@ def properties_request() -> pb.SearchPropertiesRequest:
 
 def by_status(counts: Sequence[pb.Count], statuses: Sequence[str]) -> list[pb.Count]:
     """The counts in the order of statuses; unknown ones last."""
-    order = {status: place for place, status in enumerate(statuses)}
+    order = {status: index for index, status in enumerate(statuses)}
     return sorted(counts, key=lambda count: order.get(count.status, len(order)))
 
 
@@ -62,8 +62,8 @@ class Level:
 
 def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> list[Level]:
     """The units by building and floor; the highest floor first, as one sees a house. Units without a floor are last."""
-    buildings = {building.building_id: place for place, building in enumerate(parts.buildings)}
-    floors = {floor.floor_id: place for place, floor in enumerate(parts.floors)}
+    buildings = {building.building_id: index for index, building in enumerate(parts.buildings)}
+    floors = {floor.floor_id: index for index, floor in enumerate(parts.floors)}
     levels: dict[tuple[int, int], Level] = {}
     for unit in units:
         key = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -56,11 +56,11 @@ async def _complete(context: PageContext, form: Form) -> None:
 
 
 async def _page(context: PageContext, form: Form, status: int = 200) -> web.StreamResponse:
-    _, alike = await together(pickers.fill(context, form), _alike(context, form.values))
+    _, alike = await together(pickers.fill(context, form), _alike_of(context, form.values))
     return context.render(
         "tickets/new.html", status, here=HERE, form=form, where=[field.name for field in WHERE],
         what_fields=[field.name for field in WHAT], more=[field.name for field in MORE],
-        **_alike_values(form.values, alike),
+        alike=alike,
     )  # fmt: skip
 
 
@@ -83,19 +83,35 @@ async def alike(context: PageContext) -> web.StreamResponse:
     """The open tickets where the new one would be: those that are like it first."""
     names = ("property_id", "unit_id", "asset_id", "title", "category")
     values = {name: context.query.get(name, "")[:200] for name in names}
-    return context.render("tickets/alike.html", **_alike_values(values, await _alike(context, values)))
+    return context.render("tickets/alike.html", alike=await _alike_of(context, values))
 
 
-def _alike_values(values: Mapping[str, str], open_tickets: Panel[Sequence[views.TicketSummary]]) -> dict[str, Any]:
-    ordered = ranked(
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """The open tickets where the new one would be. tickets: each with whether it may say the same, those first."""
+
+    open_tickets: Panel[Sequence[views.TicketSummary]]
+    tickets: Sequence[tuple[bool, views.TicketSummary]]
+    has_place: bool
+    """Whether a unit or an asset is chosen, so that tickets are looked for."""
+
+    @property
+    def likely(self) -> int:
+        """How many may say the same."""
+        return sum(is_likely for is_likely, _ in self.tickets)
+
+    @property
+    def first(self) -> Sequence[tuple[bool, views.TicketSummary]]:
+        return self.tickets[:SHOWN_MAX]
+
+
+async def _alike_of(context: PageContext, values: Mapping[str, str]) -> Alike:
+    """values: those of the form, by field."""
+    open_tickets = await _alike(context, values)
+    tickets = ranked(
         open_tickets.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", "")
     )
-    return {
-        "open_tickets": open_tickets,
-        "alike": ordered[:SHOWN_MAX],
-        "likely": sum(is_likely for is_likely, _ in ordered),
-        "has_place": bool(values.get("unit_id") or values.get("asset_id")),
-    }
+    return Alike(open_tickets, tickets, bool(values.get("unit_id") or values.get("asset_id")))
 
 
 async def _alike(context: PageContext, values: Mapping[str, str]) -> Panel[Sequence[views.TicketSummary]]:
@@ -133,5 +149,5 @@ def _words(text: str) -> set[str]:
         if word.isascii() or not any("\u2e80" <= sign <= "\uffdc" for sign in word):
             words |= {word} if len(word) >= WORD_LETTERS else set()
         else:
-            words |= {word[place : place + 2] for place in range(len(word) - 1)}
+            words |= {word[index : index + 2] for index in range(len(word) - 1)}
     return words

@@ -84,7 +84,7 @@ async def add(context: PageContext) -> web.StreamResponse:
             refused.append(taken)
             continue
         request = commands_pb.AddTicketPhotoRequest(
-            idempotency_key=f"{context.form_token}.{taken.place}",
+            idempotency_key=f"{context.form_token}.{taken.index}",
             ticket_id=ticket_id,
             photo_url=taken.address,
             by=author,

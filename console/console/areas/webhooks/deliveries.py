@@ -135,8 +135,11 @@ def _request(
     sub_id: int, state: str, chosen: Mapping[str, str], context: PageContext
 ) -> tuple[pb.ListDeliveriesRequest, Sequence[str]]:
     """The filters as a request, and what of them could not be read."""
-    request = pb.ListDeliveriesRequest(sub_id=sub_id, state=_number_of(state), without_excerpts=True)
-    errors = list(filters.period(chosen, context.wall.zone, request.since, request.until))
+    period = filters.period(chosen, context.wall.zone)
+    request = pb.ListDeliveriesRequest(
+        sub_id=sub_id, state=_number_of(state), without_excerpts=True, since=period.since, until=period.until
+    )
+    errors = list(period.errors)
     if chosen["event"]:
         request.event = chosen["event"]
     record = filters.number(chosen["id"])
@@ -210,8 +213,8 @@ def ladder(delivery: pb.Delivery) -> Sequence[Step]:
         steps.append(Step(tone, title, (after, attempt_words.seconds(attempt.duration_milliseconds)), attempt.number))
     state = attempt_words.state_of(delivery)
     remaining = max(0, delivery.rungs - len(attempts)) if state == WAITING else 0
-    for place in range(remaining):
-        if place == 0:
+    for index in range(remaining):
+        if index == 0:
             held = attempt_words.HELD.get(delivery.held_by, "")
             steps.append(Step("next", "Next" if not held else "Held", (held,), due_at=delivery.due_at))
         else:

@@ -161,14 +161,14 @@ def _label(at: datetime.datetime, unit: str) -> str:
 def _marks(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> list[tuple[int, str]]:
     """The first column, and each at which a day, or with days a week, begins."""
     marks: list[tuple[int, str]] = []
-    for place, (at, _, _) in enumerate(steps):
-        begins = at.weekday() == 0 if unit == "day" else place > 0 and steps[place - 1][0].date() != at.date()
-        if place == 0:
+    for index, (at, _, _) in enumerate(steps):
+        begins = at.weekday() == 0 if unit == "day" else index > 0 and steps[index - 1][0].date() != at.date()
+        if index == 0:
             marks.append((0, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}, {clock(at)}"))
-        elif begins and place < len(steps) - 1:
-            if len(marks) == 1 and place * 24 < MARK_COLUMNS * len(steps):
+        elif begins and index < len(steps) - 1:
+            if len(marks) == 1 and index * 24 < MARK_COLUMNS * len(steps):
                 marks.pop()  # they would stand one upon the other
-            marks.append((place, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}"))
+            marks.append((index, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}"))
     return marks
 
 
@@ -176,8 +176,8 @@ def _description(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str)
     """The chart in a sentence, for those who do not see it."""
     good, bad = sum(step[1] for step in steps), sum(step[2] for step in steps)
     sentence = f"Attempts by {unit}: {good:,} succeeded, {bad:,} failed."
-    for outcome, place in (("success", 1), ("failure", 2)):
-        last = next((step[0] for step in reversed(steps) if step[place]), None)
+    for outcome, index in (("success", 1), ("failure", 2)):
+        last = next((step[0] for step in reversed(steps) if step[index]), None)
         if last is not None:
             sentence += f" The last {outcome} was in the {unit} of {_label(last, unit)}."
     return sentence
