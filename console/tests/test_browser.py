@@ -176,11 +176,18 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
     assert all(len(looks) > 100 for looks in judged.values())
 
 
-# The cards of a row begin at one height, whatever their own.
+# Blank pixels above the cards of a row, which begin at one height, and below columns of cards beside a longer one. A
+# column of facts, 21.5rem wide beside a page's main column, may end before that.
 HOLES = """() => [...document.querySelectorAll(".two, .cols")].filter(grid => getComputedStyle(grid).display === "grid")
-  .flatMap(grid => [...grid.children].slice(0, 2).map(cell =>
-    cell.getBoundingClientRect().top - grid.getBoundingClientRect().top))
-  .filter(pixels => pixels > 60)"""
+  .flatMap(grid => {
+    const cells = [...grid.children].map(cell => cell.getBoundingClientRect()).filter(box => box.height)
+    const tops = cells.slice(0, 2).map(box => box.top - grid.getBoundingClientRect().top).filter(pixels => pixels > 60)
+    const ends = new Map()
+    for (const box of cells) ends.set(Math.round(box.left), Math.max(ends.get(Math.round(box.left)) ?? 0, box.bottom))
+    const columns = [...ends].sort(([left], [other]) => left - other).map(([, end]) => end)
+    const judged = grid.matches(".two") ? columns : columns.slice(0, 1)
+    return [...tops, ...judged.map(end => Math.max(...columns) - end).filter(pixels => pixels > 300)]
+  })"""
 
 
 class Axe:
@@ -233,7 +240,7 @@ async def _problems(axe: Axe, look: str, judged: Mapping[str, set[str]]) -> list
     if await page.evaluate("document.documentElement.scrollWidth") > width:
         faults.append("it scrolls sideways")
     if look == "light" and (holes := await page.evaluate(HOLES)):
-        faults.append(f"a hole above cards that stand beside others: {holes}")
+        faults.append(f"blank pixels above or below cards that stand beside others: {holes}")
     return faults
 
 
