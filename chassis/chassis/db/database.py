@@ -90,6 +90,10 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
     return DatabaseFull(reason) if isinstance(error, asyncpg.DiskFullError) else DatabaseUnavailable(reason)
 
 
+# Taking a connection from asyncpg's pool and giving it back costs as much as a statement. So that many are handed on
+# without the pool, and are back in it after this time: it replaces connections that are idle or old.
+KEPT_MAX = 2
+KEPT_SECONDS = 60.0
 CONNECTIONS = Gauge("makeready_database_connections", "Connections of the pool to the database", ["state"])
 CONNECTIONS_MAX = Gauge("makeready_database_connections_max", "Connections that the pool may have")
 WAITING = Gauge("makeready_database_waiting", "Tasks that wait for a connection of the pool")
@@ -175,6 +179,8 @@ class Database:
             self._settings |= BY_ROWS
         self._connections = connections
         self._pool: Any = None
+        self._kept: list[tuple[Any, float]] = []
+        """Connections that the next statement takes without the pool, and when the pool gave them."""
         self._waiting = 0
         self._left_standby_at = -1.0
         self.waiters = asyncio.Semaphore(max(1, connections // 2))
@@ -277,19 +283,22 @@ class Database:
     def _count_connections(self) -> None:
         """For the metrics: a process has one pool that lasts."""
         pool = self._pool
-        CONNECTIONS.labels("idle").set_function(pool.get_idle_size)
-        CONNECTIONS.labels("used").set_function(lambda: pool.get_size() - pool.get_idle_size())
+        CONNECTIONS.labels("idle").set_function(lambda: pool.get_idle_size() + len(self._kept))
+        CONNECTIONS.labels("used").set_function(lambda: pool.get_size() - pool.get_idle_size() - len(self._kept))
         CONNECTIONS_MAX.set_function(pool.get_max_size)
         WAITING.set_function(lambda: self._waiting)
 
     async def renew(self) -> None:
         """Replaces each connection before its next use: what a migration set for the role holds for new ones only."""
         await self._pool.expire_connections()
+        await self._release_kept()
 
     async def close(self) -> None:
         if self._pool is not None:
             try:
-                await asyncio.wait_for(self._pool.close(), 5)
+                async with asyncio.timeout(5):
+                    await self._release_kept()
+                    await self._pool.close()
             except (TimeoutError, *LOST):
                 self._pool.terminate()
 
@@ -297,15 +306,20 @@ class Database:
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection where each statement commits by itself."""
         try:
-            self._waiting += 1
-            try:
-                raw = await self._pool.acquire(timeout=5)
-            finally:
-                self._waiting -= 1
+            kept = self._kept
+            raw, since = await self._acquire()
+            is_clean = False
             try:
                 yield Connection(raw)
+                is_clean = not (raw.is_closed() or raw.is_in_transaction())
             finally:
-                await self._pool.release(raw)
+                oldest = asyncio.get_running_loop().time() - KEPT_SECONDS
+                if is_clean and kept is self._kept and since > oldest and len(kept) < KEPT_MAX and not self._waiting:
+                    kept.append((raw, since))
+                else:
+                    await self._pool.release(raw)
+            if kept and kept[0][1] <= oldest:
+                await self._pool.release(kept.pop(0)[0])
         except LOST as error:
             if isinstance(error, asyncpg.exceptions.ReadOnlySQLTransactionError):
                 await self._leave_standby()
@@ -314,13 +328,31 @@ class Database:
             error.detail = None  # it holds the failing row's values, which a handler might log
             raise
 
+    async def _acquire(self) -> tuple[Any, float]:
+        """A connection, and when the pool gave it."""
+        while self._kept:
+            raw, since = self._kept.pop()
+            if not raw.is_closed():
+                return raw, since
+            await self._pool.release(raw)
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=5), asyncio.get_running_loop().time()
+        finally:
+            self._waiting -= 1
+
+    async def _release_kept(self) -> None:
+        kept, self._kept = self._kept, []
+        while kept:
+            await self._pool.release(kept.pop()[0])
+
     async def _leave_standby(self) -> None:
         """The server cannot write any more: every connection is replaced at its next use, by one to the URL's server
         that can. At most once a second, in case there is none."""
         now = asyncio.get_running_loop().time()
         if now - self._left_standby_at >= 1:
             self._left_standby_at = now
-            await self._pool.expire_connections()
+            await self.renew()
 
     async def compare_clocks(self) -> None:
         """Compares this process's clock with PostgreSQL's every COMPARE_SECONDS, until cancelled."""

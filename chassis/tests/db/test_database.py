@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -63,6 +64,16 @@ async def database(opened: Database) -> Database:
     async with opened.connection() as connection:
         await connection.raw.execute("TRUNCATE thing")
     return opened
+
+
+@asynccontextmanager
+async def opened_with(how: dict[str, Any], connections: int) -> AsyncIterator[Database]:
+    database = Database(**how, application="tests", connections=connections)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 async def test_a_database_error_does_not_contain_the_row(database: Database) -> None:
@@ -174,6 +185,62 @@ async def test_the_metrics_count_the_connections_and_who_waits_for_one(how: dict
     assert shown("makeready_database_waiting") == 0
     assert shown("makeready_database_connections", state="used") == 0
     await other.close()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[asyncpg.Pool]:
+    """Has an element for each connection that asyncpg's pools have given."""
+    acquire, pools = asyncpg.Pool.acquire, list[asyncpg.Pool]()
+
+    def counted(pool: asyncpg.Pool, *, timeout: float) -> Any:
+        pools.append(pool)
+        return acquire(pool, timeout=timeout)
+
+    monkeypatch.setattr(asyncpg.Pool, "acquire", counted)
+    return pools
+
+
+async def test_a_connection_goes_on_to_the_next_statement_without_the_pool(
+    how: dict[str, Any], taken: list[asyncpg.Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened_with(how, connections=3) as database:
+        taken.clear()
+        for _ in range(5):
+            await asyncio.gather(*(database.value(MANY) for _ in range(2)))
+        assert len(taken) <= 2
+        monkeypatch.setattr("chassis.db.database.KEPT_SECONDS", 0.0)
+        await database.value(MANY)
+        before = len(taken)
+        await database.value(MANY)
+        assert len(taken) == before + 1 and not database._kept, "all are back in the pool, which replaces old ones"
+
+
+async def test_a_connection_with_an_open_transaction_does_not_go_on(how: dict[str, Any]) -> None:
+    async with opened_with(how, connections=2) as database:
+        async with database.connection() as connection:
+            await connection.raw.execute("BEGIN; INSERT INTO thing VALUES (1)")
+        assert await database.value(MANY) == 0
+        with pytest.raises(ZeroDivisionError):
+            async with database.connection() as connection:
+                await connection.raw.execute("BEGIN; INSERT INTO thing VALUES (1)")
+                raise ZeroDivisionError
+        assert await database.value(MANY) == 0
+
+
+async def test_all_who_wait_get_a_connection(how: dict[str, Any]) -> None:
+    async with opened_with(how, connections=2) as database:
+        assert await asyncio.gather(*(database.value(MANY) for _ in range(40))) == [0] * 40
+
+
+async def test_no_connection_from_before_a_renewal_goes_on(how: dict[str, Any], taken: list[asyncpg.Pool]) -> None:
+    """The pool connects anew."""
+    async with opened_with(how, connections=3) as database:
+        async with database.connection():
+            await database.value(MANY)
+            await database.renew()
+        taken.clear()
+        async with database.connection(), database.connection():
+            assert len(taken) == 2
 
 
 async def test_a_database_of_before_the_first_release_is_not_opened(postgres_server: PostgresServer) -> None:
