@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from .system import System
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
-ROW = re.compile(r"\| `(makeready_\w+)` \| (\w+) \| ([^|]*)\| ([^|]*)\| ([^|]+) \|")
+ROW = re.compile(r"\| `(makeready_\w+)` \| (\w+) \| ([^|]*)\| ([^|]+) \|")
 PROCESSES = {"console", "gateway", "svc-catalog", "svc-occupancy", "svc-tickets", "svc-webhooks"}
 
 
@@ -29,9 +29,8 @@ def catalogue() -> dict[str, dict[str, Metric]]:
     """The metrics by process."""
     metrics: dict[str, dict[str, Metric]] = {name: {} for name in PROCESSES}
     for title, section in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL):
-        for name, kind, labels, unit, meaning in ROW.findall(section):
-            assert unit.strip(), f"{name} has no unit"
-            for process in PROCESSES if title == "Every process" else {title.strip("`")}:
+        for name, kind, labels, meaning in ROW.findall(section):
+            for process in PROCESSES if title == "Every process" else re.findall(r"`([\w-]+)`", title):
                 metrics[process][name] = Metric(kind, set(re.findall(r"`(\w+)`", labels)), meaning)
     return metrics
 
