@@ -55,13 +55,6 @@ NAMES_TO_MEND: tuple[str, ...] = (
     "sdk/typescript/pack.py",
     "sdk/typescript/tests",
 )
-# Functions and classes that are still too large. One leaves the list when it is split; the list ends then.
-TO_SPLIT: frozenset[str] = frozenset(
-    {
-        "importing/importing/mapping_file.py _Loader",
-        "importing/importing/run.py Import.__init__",
-    }
-)
 SOURCES = {".py", ".html", ".css", ".js", ".ts", ".sql", ".proto", ".mako", ".sh"}
 TOOLS = {".ci", "bench", "testkit"}
 # What a command writes into a document that is written by hand otherwise.
@@ -206,11 +199,10 @@ def problems(
     files: Files,
     marks: Mapping[PurePath, str],
     names_to_mend: Collection[str] = NAMES_TO_MEND,
-    to_split: Collection[str] = TO_SPLIT,
 ) -> list[str]:
-    """What `check` refuses, one sentence each; and the lines of the two lists that name nothing any more."""
+    """What `check` refuses, one sentence each; and the folders of the list that have none any more."""
     refused: list[str] = []
-    unused = set(names_to_mend) | set(to_split)
+    unused = set(names_to_mend)
     for path, content in sorted(files.items()):
         if path.suffix != ".py" or path in marks or is_of_migrations(path):
             continue
@@ -221,10 +213,7 @@ def problems(
                 unused.difference_update(folders)
                 refused += [] if folders else [f"{path}:{line}: the name {name} does not say what it holds"]
         for line, name, excess in [] if is_of_tests(path) else excesses(tree):
-            if (place := f"{path} {name}") in to_split:
-                unused.discard(place)
-            else:
-                refused.append(f"{path}:{line}: {name} is one of the {excess}")
+            refused.append(f"{path}:{line}: {name} is one of the {excess}")
     return [*refused, *(f".ci/census.py: take {entry} off the list, it is mended" for entry in sorted(unused))]
 
 

@@ -46,8 +46,8 @@ def counted() -> dict[str, int]:
 
 
 def refused(source: str, path: str = "svc-x/svc_x/a.py", **lists: Collection[str]) -> list[str]:
-    """What the check says about one file; nothing is on its two lists but what a test says."""
-    lists = {"names_to_mend": (), "to_split": (), **lists}
+    """What the check says about one file; nothing is on its list but what a test says."""
+    lists = {"names_to_mend": (), **lists}
     sentences: list[str] = CENSUS["problems"](content({path: source}), MARKS, **lists)
     return sentences
 
@@ -156,13 +156,10 @@ def test_what_is_too_large_in_the_product_is_refused(sentence: str) -> None:
     assert refused(large, "svc-x/tests/test_a.py") == refused(large, "testkit/testkit/a.py") == refused(largest) == []
 
 
-def test_what_is_on_a_list_is_let_through_until_it_is_mended() -> None:
+def test_what_is_on_the_list_is_let_through_until_it_is_mended() -> None:
     path, mended = "svc-x/svc_x/a.py", "take {} off the list, it is mended"
-    large = "def f():\n" + "    x = 1\n" * 60
     assert refused("one = 1\n", path, names_to_mend=["svc-x"]) == []
-    assert refused(large, path, to_split=[f"{path} f"]) == []
     assert refused("row = 1\n", path, names_to_mend=["svc-x"]) == [f".ci/census.py: {mended.format('svc-x')}"]
-    assert refused("row = 1\n", path, to_split=[f"{path} f"]) == [f".ci/census.py: {mended.format(f'{path} f')}"]
     assert len(refused("one = 1\n", path, names_to_mend=["svc-y"])) == len(refused("one = 1\n")) + 1 == 2
 
 

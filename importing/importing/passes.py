@@ -17,16 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from importing.errors import ImportFault
-from importing.kinds import Kind
 from importing.opening import is_pipe, opened
 from importing.ordering import Order, Scan
 from importing.reasons import Reason, Reasons
 from importing.rejects import RejectsSink
 from importing.rows import Faulty, Reading, Source
-from importing.run import Counts, Findings, Import, Report
+from importing.run import Counts, Findings, Import, Record, Report
 from importing.seen import Seen
-from importing.sending import ROWS_MAX, Sender
-from importing.shapes import Shape
+from importing.sending import ROWS_MAX
 
 # Called after every batch whose outcome is known, with the kinds so far and the bytes of the file that were read in the
 # pass of the last one.
@@ -34,15 +32,6 @@ Progress = Callable[["Outcome", int], Awaitable[None]]
 # Makes the place for the rejected rows of one kind. The text is the kind's name if an import makes several of them, and
 # empty otherwise. Raises ImportFault if they can't be stored.
 MakeRejects = Callable[[Source, str], RejectsSink]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One kind of record that a file becomes."""
-
-    kind: Kind
-    shape: Shape
-    sender: Sender
 
 
 @dataclass(slots=True)
@@ -191,7 +180,7 @@ class Passes:
                 with opened(self._file, self.reading) as open_file:
                     source = open_file.source
                     rejects = self._checked(number, source)
-                    work = Import(kind, source, record.shape, record.sender, rejects, findings, seen, report, counts)
+                    work = Import(record, source, rejects, findings, seen, report, counts)
                     parts.append(work)
                     done.append(KindOutcome(kind.name, work.counts))
                     outcome.kinds.append(done[-1])

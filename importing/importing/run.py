@@ -61,15 +61,22 @@ class Findings(NamedTuple):
     unusual: Reasons
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One kind of record that a file becomes."""
+
+    kind: Kind
+    shape: Shape
+    sender: Sender
+
+
 class Import:
     """The import of one kind of record."""
 
     def __init__(
         self,
-        kind: Kind,
+        record: Record,
         source: Source,
-        shape: Shape,
-        sender: Sender,
         rejects: RejectsSink,
         findings: Findings,
         seen: dict[str, Seen],
@@ -79,14 +86,12 @@ class Import:
         """`seen` has this kind and those that were imported before it. `report` is called with the first rejected rows
         of each reason. `before` has the counts of an import of the same file that was interrupted; its rows are read
         and not sent again, and this import goes on from them."""
-        self._kind = kind
+        self._kind, self._shape, self._sender = record.kind, record.shape, record.sender
         self._source = source
-        self._shape = shape
-        self._sender = sender
         self.rejects = rejects
         self._findings = findings
         self._all_seen = seen
-        self._seen = seen[kind.name]
+        self._seen = seen[record.kind.name]
         self._report = report
         self._away: tuple[list[Entry], asyncio.Task[list[common.ImportResult]]] | None = None
         # Rows that the mapping leaves out are counted anew, as they are read ahead of what is acknowledged.

@@ -19,10 +19,10 @@ from importing import mapping_file, ordering
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
 from importing.ordering import Order
-from importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Record
+from importing.passes import ImportStopped, KindOutcome, Outcome, Passes
 from importing.rejects import Rejects
 from importing.rows import Fault, Reading, Source, SourceRow
-from importing.run import Counts
+from importing.run import Counts, Record
 from importing.sending import ROWS_MAX, Entry, Sender
 from importing.shapes import Mapped, Plain, Shape
 from makeready.common.v1 import documents_pb2 as common

@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 from importing import mapping_file
 from importing.kinds import KINDS
-from importing.passes import Outcome, Passes, Record
+from importing.passes import Outcome, Passes
 from importing.rejects import RejectsText
 from importing.rows import Fault, Reading, Source, SourceRow
+from importing.run import Record
 from importing.sending import ROWS_MAX, Sender
 from importing.shapes import Mapped
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from importing.kinds import KINDS, Kind
-from importing.passes import Outcome, Passes, Record
+from importing.passes import Outcome, Passes
 from importing.rejects import Rejects
 from importing.rows import Reading
+from importing.run import Record
 from importing.sending import Sender
 from importing.shapes import Plain
 from importing.unusual import unusual

@@ -19,11 +19,11 @@ from chassis.auth.rpcs import response_to
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
-from importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Progress, Record
+from importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Progress
 from importing.reasons import Example, Reason
 from importing.rejects import Rejects
 from importing.rows import Reading, Source
-from importing.run import Counts
+from importing.run import Counts, Record
 from importing.sending import DEADLINE_SECONDS, Ask, NoAnswer, Sender
 from importing.shapes import Mapped, Plain, Shape
 from makeready_cli import argument_types as types

@@ -40,10 +40,11 @@ from console.imports.looking import look
 from importing import mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
-from importing.passes import ImportStopped, Outcome, Passes, Record
+from importing.passes import ImportStopped, Outcome, Passes
 from importing.reasons import Example, Reason
 from importing.rejects import RejectsText
 from importing.rows import Fault, Reading, Source, SourceRow
+from importing.run import Record
 from importing.sending import DEADLINE_SECONDS, NoAnswer, Sender
 from importing.shapes import Mapped, Plain, Shape
 from makeready.identity.v1 import sessions_pb2
