@@ -5,6 +5,7 @@ Clients must accept new fields and new enum values. Here, fields and values that
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from email.message import Message
@@ -27,6 +28,8 @@ class Contract:
         self._components = _closed(document["components"])
         self._paths = {tuple(path.split("/")): item for path, item in document["paths"].items()}
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
+        self._sound: set[tuple[int, bytes]] = set()
+        """The schema and the digest of each body that was checked: tests look at the same lists again and again."""
 
     def check(self, method: str, path: str, status: int, headers: Message, body: bytes) -> None:
         """Raises AssertionError if the response is not documented. path: below the base URL, without query."""
@@ -39,12 +42,15 @@ class Contract:
             return
         ((media_type, content),) = response["content"].items()
         assert headers.get_content_type() == media_type, where
+        if (checked := (id(content), hashlib.blake2b(body).digest())) in self._sound:
+            return
         if media_type == "application/x-ndjson":
             assert not body or body.endswith(b"\n"), where
             document, schema = [json.loads(line) for line in body.splitlines()], content["schema"]["contentSchema"]
         else:
             document, schema = json.loads(body), content["schema"]
         self._check_body(schema, document, where)
+        self._sound.add(checked)
 
     def check_delivery(self, body: bytes) -> None:
         """Raises AssertionError if a delivery's body is not documented."""

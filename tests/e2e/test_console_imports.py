@@ -208,47 +208,27 @@ def test_the_examples_of_cities_have_the_counts_of_the_command_line(
             assert {count: counts(page)[count] for count in COUNTS} == {count: report[count] for count in COUNTS}
 
 
-def test_an_import_whose_worker_is_killed_after_a_commit_counts_each_row_once(
-    house: System, company: Company, browser: Browser, copies: Path
-) -> None:
-    path = checked(browser, sites(ROWS))
-    page = browser.get(path)
-    assert counts(page) == WHOLE and "Nothing has been changed yet" in page.words
-    assert next(iter(company.walk("/properties")), None) is None
-
-    # The catalog stops between its commit and its answer; the worker is killed; the catalog goes on.
-    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
-    strike.write_text("import-after-commit hold")
-    browser.send(f"{path}/run")
-    catalog = held(house)
-    worker = newest_worker(house)
-    copy = Path(worker.cmdline()[-1], "sites.csv")
-    assert copy.exists() and copy.is_relative_to(copies)
-    worker.kill()
-    catalog.resume()
-    page = until(browser, path, "It is imported.")
-    assert counts(page) == WHOLE and not copy.exists()
-    no_copy_is_left(copies)
-    assert sum(1 for _ in company.walk("/properties")) == CREATED
-
-    rejects = browser.get(f"{path}/rejects?kind=")
-    lines = rejects.text.splitlines()
-    assert lines[0] == f"reject_line,reject_field,reject_reason,{HEADER}" and len(lines) == 3
-    assert [line.split(",")[0] for line in lines[1:]] == [str(BAD + 2), str(BATCH + BAD + 2)]
-
-
 def test_an_import_counts_each_row_once_however_it_is_killed(
     house: System, company: Company, browser: Browser, copies: Path
 ) -> None:
-    """Its worker, its console and both, each between a commit of the catalog and its answer."""
-    batches = 5
+    """Its worker, its console and both, each between a commit of the catalog and its answer; then the catalog itself
+    before a commit, which ends everything."""
+    batches = 6
+    whole = WHOLE | {"read": batches * BATCH, "created": batches * (BATCH - 1), "rejected": batches}
     path = checked(browser, sites(batches * BATCH))
+    page = browser.get(path)
+    assert counts(page) == whole and "Nothing has been changed yet" in page.words
+    assert next(iter(company.walk("/properties")), None) is None
+
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
     strike.write_text("import-after-commit hold")
     browser.send(f"{path}/run")
+    kept: list[Path] = []
     for kills_worker, kills_console in ((True, False), (False, True), (True, True)):
         catalog = held(house)
         worker = newest_worker(house)
+        kept.append(Path(worker.cmdline()[-1], "sites.csv"))
+        assert kept[-1].exists() and kept[-1].is_relative_to(copies)
         console = psutil.Process(house.runtime["processes"]["console"]["pid"])
         for process in [worker] * kills_worker + [console] * kills_console:
             process.kill()
@@ -261,27 +241,21 @@ def test_an_import_counts_each_row_once_however_it_is_killed(
         else:
             strike.write_text("import-after-commit hold")
             catalog.resume()
-    held(house).resume()
-    page = until(browser, path, "It is imported.")
-    assert counts(page) == {**WHOLE, "read": batches * BATCH, "created": batches * (BATCH - 1), "rejected": batches}
-    assert sum(1 for _ in company.walk("/properties")) == batches * (BATCH - 1)
-    assert len(browser.get(f"{path}/rejects?kind=").text.splitlines()) == batches + 1
-    no_copy_is_left(copies)
-
-
-def test_an_import_goes_on_after_a_restart_of_everything(
-    house: System, company: Company, browser: Browser, copies: Path
-) -> None:
-    path = checked(browser, sites(ROWS))
-    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    held(house)
     strike.write_text("import-before-commit kill")
-    browser.send(f"{path}/run")
+    psutil.Process(house.runtime["processes"]["svc-catalog"]["pid"]).resume()
     wait_until(lambda: not strike.exists())
-    assert house.wait(60) != 0  # the runner ends when one of its processes does
+    assert house.wait(60) != 0
     no_copy_is_left(copies)
     house.start()
     page = until(browser, path, "It is imported.")
-    assert counts(page) == WHOLE
+    assert counts(page) == whole and not any(copy.exists() for copy in kept)
+    assert sum(1 for _ in company.walk("/properties")) == batches * (BATCH - 1)
+    no_copy_is_left(copies)
+
+    lines = browser.get(f"{path}/rejects?kind=").text.splitlines()
+    assert lines[0] == f"reject_line,reject_field,reject_reason,{HEADER}"
+    assert [line.split(",")[0] for line in lines[1:]] == [str(n * BATCH + BAD + 2) for n in range(batches)]
 
 
 def test_a_cancelled_import_says_what_it_stored_and_goes_on(house: System, company: Company, browser: Browser) -> None:
