@@ -26,8 +26,8 @@ OPENED_BY: dict[str, frozenset[str]] = {
 
 def asked_scope(rpc: MethodDescriptor) -> str:
     """The scope that an RPC asks of an integration: a key of `OPENED_BY`; empty if no integration may call it."""
-    found: str = _SCOPES[rpc.GetOptions().Extensions[options_pb2.scope]].GetOptions().Extensions[options_pb2.label]
-    return found
+    scope: str = _SCOPES[rpc.GetOptions().Extensions[options_pb2.scope]].GetOptions().Extensions[options_pb2.label]
+    return scope
 
 
 class Access:

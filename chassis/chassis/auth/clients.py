@@ -35,7 +35,7 @@ def _retry_policy() -> str:
     call's deadline four attempts follow the first, 1.5 s in all; each goes to the pod whose turn it is. When
     failures exceed answers by 500, the channel stops repeating until answers come again.
     """
-    names = (one.split("/") for one in RETRIED)
+    names = (rpc.split("/") for rpc in RETRIED)
     policy = {
         "name": [dict(zip(("service", "method"), name, strict=False)) for name in names],
         "retryPolicy": {

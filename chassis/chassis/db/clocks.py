@@ -70,9 +70,9 @@ class ClockComparison:
         """Seconds by which the process's clock is ahead, at least; negative if it is behind; 0 if it may be right."""
         if self._bounds is None:
             return 0.0
-        own = self._clock().timestamp() - self.up()
+        offset = self._clock().timestamp() - self.up()
         least, most = self._bounds
-        return own - most if own > most else min(own - least, 0.0)
+        return offset - most if offset > most else min(offset - least, 0.0)
 
     @property
     def are_skewed(self) -> bool:

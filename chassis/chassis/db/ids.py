@@ -51,9 +51,9 @@ class Ids:
                     self._free.clear()
                 if len(self._free) < many:
                     await asyncio.sleep(0)  # callers that are ready now share the statement
-                    wanted = max(self._asked - len(self._free), self._block if is_busy else 1)
+                    reserved = max(self._asked - len(self._free), self._block if is_busy else 1)
                     self._reserved_at = self._clock()
-                    rows = await self._database.rows(self._take, many=wanted)
+                    rows = await self._database.rows(self._take, many=reserved)
                     self._free.extend(row[0] for row in rows)
                 return [self._free.popleft() for _ in range(many)]
         finally:

@@ -88,10 +88,10 @@ def migrate(url: str, package: str, metadata: MetaData, service_role: str = "") 
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
         config = alembic_config(package, connection, metadata)
         scripts = ScriptDirectory.from_config(config)
-        known = [script.revision for script in scripts.walk_revisions()]
+        revision_ids = [script.revision for script in scripts.walk_revisions()]
         current = MigrationContext.configure(connection).get_current_revision()
         connection.exec_driver_sql(revisions.CREATE)
-        if current is not None and current not in known:
+        if current is not None and current not in revision_ids:
             head = scripts.get_current_head()
             if connection.exec_driver_sql(revisions.IS_RECORDED, (head,)).scalar():
                 log.info("schema_is_newer", head=head, revision=current)

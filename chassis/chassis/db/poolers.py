@@ -50,11 +50,11 @@ async def keep_as_defaults(connection: Any, settings: Mapping[str, str]) -> None
     connection: one to the server itself. If a default changes, the role's older connections, which lack it, are ended
     as soon as they are idle.
     """
-    wanted = {name: value for name, value in settings.items() if name not in TRACKED}
+    defaults = {name: value for name, value in settings.items() if name not in TRACKED}
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
         kept = dict(row[0].split("=", 1) for row in await connection.fetch(_DEFAULTS))
-        changed = {name: value for name, value in wanted.items() if kept.get(name) != value}
+        changed = {name: value for name, value in defaults.items() if kept.get(name) != value}
         role, database = await connection.fetchrow("SELECT current_user::text, current_database()::text")
         place = f"{identifier(role)} IN DATABASE {identifier(database)}"
         for name, value in changed.items():
@@ -66,21 +66,21 @@ async def keep_as_defaults(connection: Any, settings: Mapping[str, str]) -> None
 async def _end_older(connection: Any) -> None:
     changed_at = await connection.fetchval("SELECT clock_timestamp()")
     for _ in range(int(OLDER_SECONDS / POLL_SECONDS)):
-        left = await connection.fetchval(_OLDER, changed_at)
-        if not left:
+        older_count = await connection.fetchval(_OLDER, changed_at)
+        if not older_count:
             return
         await asyncio.sleep(POLL_SECONDS)
-    log.warning("connections_without_defaults", count=left)
+    log.warning("connections_without_defaults", count=older_count)
 
 
 async def refuse_others(connection: Any, settings: Mapping[str, str]) -> None:
     """Raises SettingsError if the connection, one of the pooler's, has other settings: it signs in as another role."""
     # On a Unix socket, as a pooler may use it, the server says 0 for those of TCP.
-    wanted = {name: value for name, value in settings.items() if not name.startswith("tcp_")}
-    if found := await connection.fetch(_OTHERS, list(wanted), list(wanted.values())):
+    expected = {name: value for name, value in settings.items() if not name.startswith("tcp_")}
+    if different := await connection.fetch(_OTHERS, list(expected), list(expected.values())):
         raise SettingsError(
-            f"the pooler at MAKEREADY_DATABASE_URL gives connections with {found[0][0]}: it must sign in at the server "
-            "as the URL's role, whose defaults the service has set, and set nothing itself."
+            f"the pooler at MAKEREADY_DATABASE_URL gives connections with {different[0][0]}: it must sign in at the "
+            "server as the URL's role, whose defaults the service has set, and set nothing itself."
         )
 
 

@@ -36,7 +36,7 @@ log = structlog.stdlib.get_logger(__name__)
 def head_of(package: str) -> str:
     """The newest revision of a package's migrations: the last of their files, whose names are the revisions' ids."""
     versions = importlib.resources.files(package) / "migrations" / "versions"
-    return max(found[1] for file in versions.iterdir() if (found := _FILE.fullmatch(file.name)))
+    return max(match[1] for file in versions.iterdir() if (match := _FILE.fullmatch(file.name)))
 
 
 async def open_migrated(database: Database, head: str) -> None:

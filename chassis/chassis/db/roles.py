@@ -23,19 +23,22 @@ def make_roles(name: str, password: str, owner_password: str, connections: int, 
     connections: the limit of the service's role.
     """
     owner, members = f"{name}{OWNER}", f"{name}{PARTITIONS}"
-    made = [
+    statements = [
         # NOINHERIT before any membership: it decides how memberships are granted.
         *_role(name, f"LOGIN NOINHERIT CONNECTION LIMIT {connections} PASSWORD {literal(password)}"),
         *_role(owner, f"LOGIN INHERIT CONNECTION LIMIT {OWNER_CONNECTIONS} PASSWORD {literal(owner_password)}"),
     ]
     roles = [name, owner]
     if partitions:
-        made += [*_role(members, "NOLOGIN"), f"GRANT {identifier(members)} TO {identifier(owner)}, {identifier(name)}"]
+        statements += [
+            *_role(members, "NOLOGIN"),
+            f"GRANT {identifier(members)} TO {identifier(owner)}, {identifier(name)}",
+        ]
         roles.append(members)
     # Only a member of a role may make a database that the role owns, or hand over its tables.
     granted = ", ".join(map(identifier, roles))
     member = "NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
-    return [*made, _block(f"IF {member} THEN GRANT {granted} TO CURRENT_USER; END IF;")]
+    return [*statements, _block(f"IF {member} THEN GRANT {granted} TO CURRENT_USER; END IF;")]
 
 
 def make_database(name: str) -> str:

@@ -57,11 +57,11 @@ class UpdateMany:
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         key = [column.name for column in table.primary_key]
-        rest = [name for name in names if name not in key]
-        self._names = (*key, *rest)
+        set_names = [name for name in names if name not in key]
+        self._names = (*key, *set_names)
         source: FromClause = array_rows_of(table, self._names)
         form = update(table).where(*(table.c[name] == source.c[name] for name in key))
-        self._statement = Statement(form.values({name: source.c[name] for name in rest}))
+        self._statement = Statement(form.values({name: source.c[name] for name in set_names}))
 
     async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:

@@ -73,6 +73,6 @@ class Servers:
             except ELSEWHERE as error:
                 reasons.append(f"{server.host}:{server.port}: {error or type(error).__name__}")
                 continue
-            self._servers = [server, *(one for one in self._servers if one != server)]
+            self._servers = [server, *(other for other in self._servers if other != server)]
             return connection
         raise ConnectionError("; ".join(reasons))

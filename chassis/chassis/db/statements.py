@@ -111,11 +111,11 @@ class Statement:
         """The values in the order of `$1, $2, …`. Raises TypeError for a name too few or too many."""
         if values.keys() != self.parameters:
             raise TypeError(f"parameters {sorted(values.keys() ^ self.parameters)} are missing or unknown")
-        found = {**self._constants, **values} if self._constants else values
+        all_values = {**self._constants, **values} if self._constants else values
         processors = self._processors
         if not processors:
-            return [found[name] for name in self._names]
-        return [processors[name](found[name]) if name in processors else found[name] for name in self._names]
+            return [all_values[name] for name in self._names]
+        return [processors[name](all_values[name]) if name in processors else all_values[name] for name in self._names]
 
 
 def _is_sent_as_it_is(kind: Any) -> bool:
@@ -143,5 +143,5 @@ class Query(Generic[Row]):
         return [make(*row) for row in await on.rows(self.statement, **values)]
 
     async def row(self, on: Runs, **values: Any) -> Row | None:
-        found = await on.row(self.statement, **values)
-        return None if found is None else self._make(*found)
+        record = await on.row(self.statement, **values)
+        return None if record is None else self._make(*record)

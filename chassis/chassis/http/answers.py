@@ -32,24 +32,24 @@ class Sender:
     def __init__(self, loop: asyncio.AbstractEventLoop, course: Course, deadline: Deadline, unread: Budget) -> None:
         self._loop, self._course, self._deadline, self._unread = loop, course, deadline, unread
 
-    async def send(self, writer: AbstractStreamWriter, data: bytes, rest: bytes, *, is_shared: bool) -> None:
+    async def send(self, writer: AbstractStreamWriter, data: bytes, tail: bytes, *, is_shared: bool) -> None:
         """Sends an answer, a long one in pieces. Returns once the transport's buffer has room again.
 
-        rest: what follows `data`. is_shared: no memory becomes free when the client has read it.
+        `tail` follows `data`. If it `is_shared`, no memory becomes free when the client has read it.
         Raises ConnectionError if the client has left, or has not read it in time.
         """
         wire = self._course.wire
         transport = None if wire is None else wire.transport
         if wire is None or transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
-        if rest and not self._course.has_tls:
-            transport.writelines((data, rest))
+        if tail and not self._course.has_tls:
+            transport.writelines((data, tail))
             unsent = b""
         else:
             transport.write(data)
-            unsent = rest
+            unsent = tail
         if unsent or wire.writing_paused:
-            size = 0 if is_shared else len(data) + len(rest)
+            size = 0 if is_shared else len(data) + len(tail)
             await self._send_as_it_is_read(wire, transport, writer, unsent, size)
 
     async def _send_as_it_is_read(
@@ -95,9 +95,9 @@ class Sender:
         if is_chunked:
             await self._send_piece(request, _LAST_CHUNK, b"")
 
-    async def _send_piece(self, request: Request, data: bytes, rest: bytes) -> None:
+    async def _send_piece(self, request: Request, data: bytes, tail: bytes) -> None:
         begun = self._loop.time()
-        await self.send(request.parsed.writer, data, rest, is_shared=False)
+        await self.send(request.parsed.writer, data, tail, is_shared=False)
         self._deadline.clear()
         request.idle_seconds += self._loop.time() - begun
 

@@ -156,9 +156,9 @@ class ConnectionLimits:
         return True
 
     def uncount(self, client: str) -> None:
-        left = self._by_address[client] - 1
-        if left:
-            self._by_address[client] = left
+        remaining = self._by_address[client] - 1
+        if remaining:
+            self._by_address[client] = remaining
         else:
             del self._by_address[client]
 

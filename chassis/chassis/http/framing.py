@@ -124,10 +124,10 @@ class Chunks:
                 raise MalformedChunks
             self.has_ended = line == b"\r\n"
         else:
-            found = _SIZE_LINE.fullmatch(line)
-            if found is None:
+            match = _SIZE_LINE.fullmatch(line)
+            if match is None:
                 raise MalformedChunks
-            self._skip = int(found[1], 16)
+            self._skip = int(match[1], 16)
             if self._skip:
                 self._follows_chunk = True
             else:

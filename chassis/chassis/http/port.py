@@ -100,10 +100,10 @@ class Port:
         loop = asyncio.get_running_loop()
         self._limits.limit(open_files.allow_many() - OTHER_FILES)
         try:
-            found = await loop.getaddrinfo(
+            addresses = await loop.getaddrinfo(
                 self._where.host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
-            for family, _, _, _, address in dict.fromkeys(found):
+            for family, _, _, _, address in dict.fromkeys(addresses):
                 self._sockets.append(_listen(family, address))
         except OSError as error:
             number = error.errno or 0  # below 0: the name can't be resolved

@@ -50,15 +50,15 @@ class ExternalIds:
     """
 
     def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Mapping[str, Any] = _KEPT) -> None:
-        wanted: Any = sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
+        named: Any = sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
         if not replica:
             # Locked in the order of their ids, like all locks of many rows, so that transactions cannot deadlock.
-            there = _each(table, wanted).lateral()
-            ordered = sa.select(there.c.external_id).select_from(wanted.join(there, sa.true())).order_by(there.c.id)
-            wanted = ordered.offset(sa.literal_column("0")).subquery("ordered")
-        rows = _each(table, wanted, *columns)
-        found = (rows.where(table.c.version > 0) if replica else rows.with_for_update(**lock)).lateral()
-        self._statement = Statement(sa.select(*found.c).select_from(wanted.join(found, sa.true())))
+            there = _each(table, named).lateral()
+            ordered = sa.select(there.c.external_id).select_from(named.join(there, sa.true())).order_by(there.c.id)
+            named = ordered.offset(sa.literal_column("0")).subquery("ordered")
+        rows = _each(table, named, *columns)
+        record = (rows.where(table.c.version > 0) if replica else rows.with_for_update(**lock)).lateral()
+        self._statement = Statement(sa.select(*record.c).select_from(named.join(record, sa.true())))
 
     async def by_external_id(
         self, connection: Connection | Database, company_id: int, external_ids: Sequence[str]
@@ -70,10 +70,10 @@ class ExternalIds:
         return {row["external_id"]: row for row in rows}
 
 
-def _each(table: sa.Table, wanted: Any, *columns: str) -> sa.Select[Any]:
+def _each(table: sa.Table, named: Any, *columns: str) -> sa.Select[Any]:
     rows = sa.select(*(table.c[name] for name in ("id", "external_id", *columns))).offset(sa.literal_column("0"))
     return rows.where(
-        table.c.company_id == param("company_id", sa.BigInteger), table.c.external_id == wanted.c.external_id
+        table.c.company_id == param("company_id", sa.BigInteger), table.c.external_id == named.c.external_id
     )
 
 
@@ -86,8 +86,8 @@ class ImportTable:
         self.changeable = changeable
         stamped = [name for name in ("version", "updated_at") if name in table.c]
         self.known = ExternalIds(table, *stamped, *changeable, lock={})
-        own = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
-        fresh = tuple(dict.fromkeys((*own, *changeable)))
+        fixed = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
+        fresh = tuple(dict.fromkeys((*fixed, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
         self._analyze = Statement(sa.text(f"ANALYZE (SKIP_LOCKED) {table.name}"))
         catalog = sa.table("pg_class", sa.column("oid"), sa.column("reltuples"))
@@ -179,15 +179,15 @@ class Batch(Generic[Row]):
         """The external ids in this field of the good rows, sorted."""
         return sorted({name for line in self.good.values() if (name := getattr(line.row, field)) is not None})
 
-    def resolve(self, field: str, known: Mapping[str, Record], column: str = "") -> None:
+    def resolve(self, field: str, records: Mapping[str, Record], column: str = "") -> None:
         """Sets `column` (default: field + "_id") to the id of the record in the field; rejects unknown external ids."""
 
         def find(line: ImportRow[Row]) -> None:
             name = getattr(line.row, field)
-            if name is not None and name not in known:
+            if name is not None and name not in records:
                 raise invalid_request(f"No {field} with that external_id is known.", field)
             if field in line.given:
-                line.values[column or f"{field}_id"] = None if name is None else known[name]["id"]
+                line.values[column or f"{field}_id"] = None if name is None else records[name]["id"]
 
         self.each(find)
 
@@ -243,13 +243,13 @@ class Batch(Generic[Row]):
 def _read(kind: type[Row], json: bytes, clock: Clock) -> tuple[Row, Iterable[str]]:
     """The checked row and the names of its fields. Raises Refusal."""
     try:
-        found = bodies.parse(json)
+        fields = bodies.parse(json)
     except Refusal:
         raise invalid_request("The row must be one JSON object of Unicode text, without NUL.") from None
-    for name in found.keys() - kind.__struct_fields__:
+    for name in fields.keys() - kind.__struct_fields__:
         allowed = ", ".join(kind.__struct_fields__)
         raise invalid_request(f"A row may hold these fields only: {allowed}.", name)
-    return bodies.check_row(kind, found, clock), found.keys()
+    return bodies.check_row(kind, fields, clock), fields.keys()
 
 
 def _noun(kind: type[Row]) -> str:

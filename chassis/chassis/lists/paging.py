@@ -90,40 +90,43 @@ class Pages:
 
     def statement(self, names: frozenset[str]) -> Statement:
         """The statement for a set of filters. Its parameters: the filters', company_id, after_id and rows."""
-        found = self._statements.get(names)
-        if found is None:
+        statement = self._statements.get(names)
+        if statement is None:
             longest, order = self._longest(names)
-            named = [one if isinstance(one, sa.Column) else one.label("place") for one in order]
-            longest = longest.add_columns(*(one for one in named if not isinstance(one, sa.Column)))
+            named = [column if isinstance(column, sa.Column) else column.label("place") for column in order]
+            longest = longest.add_columns(*(column for column in named if not isinstance(column, sa.Column)))
             cut = longest.order_by(*order).limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
             # By the subquery's columns. Otherwise the planner does not know its order, and joins and sorts all 201.
-            visible = on_rows(self._rows, cut).order_by(*(cut.c[one.name] for one in named))
-            found = self._statements[names] = Statement(visible.limit(param("rows", sa.Integer)))
-        return found
+            visible = on_rows(self._rows, cut).order_by(*(cut.c[column.name] for column in named))
+            statement = self._statements[names] = Statement(visible.limit(param("rows", sa.Integer)))
+        return statement
 
     def _longest(self, names: frozenset[str]) -> tuple[sa.Select[Any], list[Any]]:
         """The longest page, from the record's table alone, and its order."""
         entity_id, after_id = self._entity_id, param("after_id", sa.BigInteger)
-        own = sa.select(self.table)
+        record = sa.select(self.table)
         company = [(self.table.c.company_id, param("company_id", sa.BigInteger))]
         if self._is_one(names):
             conditions = [*is_of(company), entity_id > after_id, *(self.filters[name] for name in names)]
-            return own.where(self.visible, *conditions), [entity_id]
+            return record.where(self.visible, *conditions), [entity_id]
         lead, also = names - {SINCE}, self.visible
-        for one in self._inside:
-            if {one.inner, one.outer} <= lead:
-                lead, also = lead - {one.outer}, sa.and_(also, _lies_inside(one))
+        for inside in self._inside:
+            if {inside.inner, inside.outer} <= lead:
+                lead, also = lead - {inside.outer}, sa.and_(also, _lies_inside(inside))
         if not lead <= {*self._places, STATUS}:
             raise TypeError(f"{self._name} cannot be filtered by {_listed(names)} alone: no index has these.")
-        place, status = ([self._having(name) for name in some if name in lead] for some in (self._places, (STATUS,)))
+        place, status = (
+            [self._having(name) for name in names_of if name in lead] for names_of in (self._places, (STATUS,))
+        )
         if SINCE not in names:
             having, checks = list_of(company, place, status)
             conditions, order = stretch(having, [(entity_id, after_id + sa.literal_column("1"))])
-            return own.where(also, *checks, *conditions), order
-        every = [[(self._having(STATUS)[0], one)] for one in self._statuses]
+            return record.where(also, *checks, *conditions), order
+        every = [[(self._having(STATUS)[0], status_value)] for status_value in self._statuses]
         ids = ids_changed(self.table, place, status, [status] if status else every or [[]], also)
         ((column, value),) = company
-        return own.where(column == value, entity_id == sa.func.any(sa.func.array(ids.scalar_subquery()))), [entity_id]
+        changed = entity_id == sa.func.any(sa.func.array(ids.scalar_subquery()))
+        return record.where(column == value, changed), [entity_id]
 
     def _having(self, name: str) -> tuple[Any, Any]:
         return self.filters[name].left, self.filters[name].right
@@ -133,7 +136,7 @@ class Pages:
         return any(key <= names | {"company_id"} for key in self._keys())
 
     def _keys(self) -> list[set[str]]:
-        unique = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint))
+        unique = (constraint for constraint in self.table.constraints if isinstance(constraint, sa.UniqueConstraint))
         return [{column.name for column in key.columns} for key in unique]
 
     @property
@@ -142,13 +145,17 @@ class Pages:
 
     def _check_filters(self) -> None:
         """Checks that each filter is a condition on its own parameter, and that indexes answer it and combinations."""
-        known = {*self.filters, "company_id"}
-        of_keys = set[str]().union(*(key for key in self._keys() if key <= known))
+        parameters = {*self.filters, "company_id"}
+        of_keys = set[str]().union(*(key for key in self._keys() if key <= parameters))
         leading = [name for name in (*self._places, STATUS) if name in self.filters]
         for name, condition in self.filters.items():
-            asked = {one.key for one in visitors.iterate(condition) if isinstance(one, sa.BindParameter)}
-            if asked != {name}:
-                raise TypeError(f"{self._name} has the filter {name}, whose condition asks for {_listed(asked)}.")
+            in_condition = {
+                element.key for element in visitors.iterate(condition) if isinstance(element, sa.BindParameter)
+            }
+            if in_condition != {name}:
+                raise TypeError(
+                    f"{self._name} has the filter {name}, whose condition asks for {_listed(in_condition)}."
+                )
             if name not in {*leading, *of_keys, SINCE}:
                 raise TypeError(
                     f"{self._name} has the filter {name}, and no index for it: make it a place with `page_indexes`, or "
@@ -164,7 +171,7 @@ class Pages:
                 raise TypeError(
                     f"{self._name} has the filter {name}, which is no id: with {STATUS} or {SINCE} a place must be one."
                 )
-        related = [{one.inner, one.outer} for one in self._inside]
+        related = [{inside.inner, inside.outer} for inside in self._inside]
         for pair in itertools.combinations((name for name in self._places if name in self.filters), 2):
             if {*pair} not in related:
                 raise TypeError(f"{self._name} has the filters {_listed(pair)}: say which one lies inside the other.")
@@ -173,33 +180,33 @@ class Pages:
         """Checks that the table has an index for every set of places and status, and those of `updated_since`."""
         c, entity_id = self.table.c, self._entity_id
         status = [self._having(STATUS)[0]] if STATUS in self.filters else []
-        wanted: list[tuple[list[str], list[Any]]] = []
+        needed: list[tuple[list[str], list[Any]]] = []
         for place in ([], *([name] for name in self._places if name in self.filters)):
-            of = [self._having(name)[0] for name in place]
-            last = of[0] if of else c.company_id
-            wanted.append((place, [c.company_id, *of, entity_id]))
+            place_columns = [self._having(name)[0] for name in place]
+            last = place_columns[0] if place_columns else c.company_id
+            needed.append((place, [c.company_id, *place_columns, entity_id]))
             if status:
-                wanted.append(([*place, STATUS], [status_key(last, status[0]), entity_id]))
+                needed.append(([*place, STATUS], [status_key(last, status[0]), entity_id]))
             if SINCE in self.filters:
-                wanted.append(([*place, SINCE], [block_key(last, entity_id), *status, c[SINCE_COLUMN]]))
+                needed.append(([*place, SINCE], [block_key(last, entity_id), *status, c[SINCE_COLUMN]]))
         if SINCE in self.filters:
-            wanted.append(([SINCE], [c.company_id, c[SINCE_COLUMN]]))
+            needed.append(([SINCE], [c.company_id, c[SINCE_COLUMN]]))
             if status and not self._statuses:
                 raise TypeError(f"{self._name} has the filters {STATUS} and {SINCE}: say which statuses there are.")
-        for names, columns in wanted:
-            if not self._has_index([str(one) for one in columns]):
+        for names, columns in needed:
+            if not self._has_index([str(column) for column in columns]):
                 by = f"for its filters {_listed(names)}" if names else "in the order of its ids"
                 raise TypeError(f"{self._name} has no index {by}: see `page_indexes`.")
 
     def _has_index(self, columns: list[str]) -> bool:
         """Whether an index of all the list's records begins with these columns or expressions."""
-        keys = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint | sa.PrimaryKeyConstraint))
-        found: list[list[Any]] = [list(key.columns) for key in keys]
+        keys = (key for key in self.table.constraints if isinstance(key, sa.UniqueConstraint | sa.PrimaryKeyConstraint))
+        indexes: list[list[Any]] = [list(key.columns) for key in keys]
         for index in self.table.indexes:
             where = index.dialect_options["postgresql"]["where"]
             if where is None or str(where) == str(self.visible):
-                found.append(list(index.expressions))
-        return any([str(one) for one in index[: len(columns)]] == columns for index in found)
+                indexes.append(list(index.expressions))
+        return any([str(column) for column in index[: len(columns)]] == columns for index in indexes)
 
     def _check_request(self, request: type[Message]) -> None:
         fields = {field.name: field for field in request.DESCRIPTOR.fields if field.name not in PAGING}
@@ -211,19 +218,19 @@ class Pages:
         for field in fields.values():
             if field.enum_type is not None and len(field.enum_type.values) != len(self._words) + 1:
                 many = len(field.enum_type.values) - 1  # 0 means unset
-                known = f"{self._name.lower()} has {len(self._words)}"
-                raise TypeError(f"{name} has {many} values of {field.name}, and {known}.")
+                statuses_here = f"{self._name.lower()} has {len(self._words)}"
+                raise TypeError(f"{name} has {many} values of {field.name}, and {statuses_here}.")
 
     def filters_of(self, request: Message) -> dict[str, Any]:
         """The filters that a request sets, by name, as values for their parameters."""
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name in self.filters:
             if request.HasField(name):
                 value = getattr(request, name)
                 if request.DESCRIPTOR.fields_by_name[name].enum_type is not None:
                     value = self._words[value]
-                given[name] = value.ToDatetime(datetime.UTC) if name == SINCE else value
-        return given
+                values[name] = value.ToDatetime(datetime.UTC) if name == SINCE else value
+        return values
 
     async def rows(
         self, on: Runs, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
@@ -243,13 +250,13 @@ def on_rows(clause: Any, rows: Any) -> Any:
     return ClauseAdapter(rows).traverse(clause)
 
 
-def _lies_inside(one: Inside) -> sa.ColumnElement[bool]:
+def _lies_inside(inside: Inside) -> sa.ColumnElement[bool]:
     """The condition that the place of the inner filter lies in that of the outer one."""
-    named = {"company_id": "company_id", "id": one.inner, one.outer: one.outer}
-    having = [(one.table.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
+    named = {"company_id": "company_id", "id": inside.inner, inside.outer: inside.outer}
+    having = [(inside.table.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
     # Only the key is searched. With statistics of few places, the company's index looks as good to the planner.
-    said = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
-    return sa.select(one.table.c.id).where(*said).correlate(None).exists()
+    conditions = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
+    return sa.select(inside.table.c.id).where(*conditions).correlate(None).exists()
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -269,29 +276,29 @@ def page_indexes(
     if visible is not None:
         sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=visible)
     for place in ([], *([name] for name in places)):
-        of = c[place[0]] if place else c.company_id
+        place_column = c[place[0]] if place else c.company_id
         if place:
-            sa.Index(_named(table, "page", place), c.company_id, of, c.id, postgresql_where=visible)
+            sa.Index(_named(table, "page", place), c.company_id, place_column, c.id, postgresql_where=visible)
         if status in c:
             name = _named(table, "page", [*place, "status"])
-            sa.Index(name, status_key(of, c[status]), c.id, postgresql_where=visible)
+            sa.Index(name, status_key(place_column, c[status]), c.id, postgresql_where=visible)
         if SINCE_COLUMN in c:
             statuses = [c[status]] if status in c else []
-            sa.Index(_named(table, "changes", place), block_key(of, c.id), *statuses, c[SINCE_COLUMN])
+            sa.Index(_named(table, "changes", place), block_key(place_column, c.id), *statuses, c[SINCE_COLUMN])
     if SINCE_COLUMN in c:
         sa.Index(f"{table.name}_updated", c.company_id, c[SINCE_COLUMN])
 
 
-def _named(table: sa.Table, what: str, columns: Sequence[str]) -> str:
-    of = "_and_".join(name.removesuffix("_id") for name in columns)
-    return f"{table.name}_{what}_of_{of}" if of else f"{table.name}_{what}"
+def _named(table: sa.Table, purpose: str, columns: Sequence[str]) -> str:
+    place_names = "_and_".join(name.removesuffix("_id") for name in columns)
+    return f"{table.name}_{purpose}_of_{place_names}" if place_names else f"{table.name}_{purpose}"
 
 
 def page(rows: Sequence[Record], limit: int, render: Callable[[Record], msgspec.Struct]) -> Page:
     """The page of the rows that `Pages.rows` returned; a row's first column is the record's id."""
     limit = min(limit, ROWS_MAX)
     visible = rows[:limit]
-    found = Page(data=_encode([render(row) for row in visible]))
+    answer = Page(data=_encode([render(row) for row in visible]))
     if len(rows) > limit:
-        found.next_after_id = visible[-1][0]
-    return found
+        answer.next_after_id = visible[-1][0]
+    return answer

@@ -79,8 +79,8 @@ def list_of(company: Having, place: Having, status: Having) -> tuple[Having, lis
     """The first columns of a list's index, with their values, and the conditions left to check on each row."""
     if not status:
         return [*company, *place], []
-    ((of, this),), ((column, value),) = place or company, status
-    return [(status_key(of, column), status_key(this, value))], is_of([*company, *place, *status])
+    ((column_of_place, this),), ((column, value),) = place or company, status
+    return [(status_key(column_of_place, column), status_key(this, value))], is_of([*company, *place, *status])
 
 
 def ids_changed(

@@ -48,26 +48,26 @@ def folded(text: str) -> str:
 
 def words_of(*texts: str | None) -> list[str]:
     """The words by which a record with these texts is found, without duplicates."""
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     for text in texts:
         for chunk in folded(text or "").split():
             runs = list(_runs(chunk))
             for is_spaceless, run in runs:
                 if is_spaceless:
-                    found.update(dict.fromkeys((*_pairs(run), run[-1])))
+                    words.update(dict.fromkeys((*_pairs(run), run[-1])))
                 else:
-                    found[run[:LETTERS_MAX]] = None
+                    words[run[:LETTERS_MAX]] = None
             if len(runs) > 1 and not any(is_spaceless for is_spaceless, _ in runs):
-                found["".join(run for _, run in runs)[:LETTERS_MAX]] = None  # "WH-102" is found by "wh102" too
-    return list(itertools.islice(found, WORDS_MAX))
+                words["".join(run for _, run in runs)[:LETTERS_MAX]] = None  # "WH-102" is found by "wh102" too
+    return list(itertools.islice(words, WORDS_MAX))
 
 
 def query_words(text: str) -> list[str]:
     """The words of a search, each the beginning of a word that a record must have; none if the text has no letters."""
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     for is_spaceless, run in _runs(folded(text)):
-        found.update(dict.fromkeys(_pairs(run) if is_spaceless and len(run) > 1 else [run[:LETTERS_MAX]]))
-    return list(itertools.islice(found, QUERY_WORDS_MAX))
+        words.update(dict.fromkeys(_pairs(run) if is_spaceless and len(run) > 1 else [run[:LETTERS_MAX]]))
+    return list(itertools.islice(words, QUERY_WORDS_MAX))
 
 
 def tsquery(words: Iterable[str], prefix: str = "", *, whole: bool = False) -> str:

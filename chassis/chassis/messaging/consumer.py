@@ -107,8 +107,8 @@ class Consumer:
         self._examine = examine
         self._producers = {producer: clients[producer] for producer in subjects}
         self._catching_up = asyncio.Lock()
-        for one in subjects:
-            MISPLACED.labels(one)  # from the start, so that the first one counts as an increase
+        for producer_name in subjects:
+            MISPLACED.labels(producer_name)  # from the start, so that the first one counts as an increase
         reconciled = inbox.metadata.tables["reconciled"]
         ids = param("ids", UUIDS)
         offered = sa.func.unnest(ids).column_valued("event_id")
@@ -158,37 +158,37 @@ class Consumer:
 
     async def _take(self, messages: list[Msg]) -> None:
         packs = [self._of_message(message) for message in messages]
-        refused = await self.store_what_applies([one for pack in packs for one in pack], by="nats")
+        refused = await self.store_what_applies([produced for pack in packs for produced in pack], by="nats")
         failpoint("consumer-before-ack")
         for message, pack in zip(messages, packs, strict=True):
-            ids = {one.event.event_id for one in pack}
+            ids = {produced.event.event_id for produced in pack}
             await (message.nak(delay=ACK_SECONDS) if refused & ids else message.ack())
 
     def _of_message(self, message: Msg) -> list[Produced]:
         _, producer, content = message.subject.split(".", 2)
-        return self._wanted(producer, read(message), [content])
+        return self._consumed(producer, read(message), [content])
 
-    def _wanted(
+    def _consumed(
         self, producer: str, events: Sequence[pb.Event], contents: Sequence[str] | None = None
     ) -> list[Produced]:
         """The events that this context consumes from the producer. It counts and drops others, and those whose content
         is none of `contents`: the subject does not vouch for it."""
-        consumed = self._subjects.get(producer, ())
-        found = []
+        subjects = self._subjects.get(producer, ())
+        consumed = []
         for event in events:
             content = content_of(event)
-            if includes(consumed, content) and (contents is None or content in contents):
-                found.append(Produced(producer, event))
-        if lost := len(events) - len(found):
+            if includes(subjects, content) and (contents is None or content in contents):
+                consumed.append(Produced(producer, event))
+        if lost := len(events) - len(consumed):
             MISPLACED.labels(producer).inc(lost)
             log.error("events_misplaced", producer=producer, events=lost)
-        return found
+        return consumed
 
     async def store_what_applies(self, events: Sequence[Produced], by: str) -> set[str]:
         """Applies the events together; if that fails, one by one, so a bad one blocks no other. Returns the ids of the
         bad ones, and of those that must wait for an owner."""
         waiting = await self._examine(events)
-        ready = [one.event for one in events if one.event.event_id not in waiting]
+        ready = [produced.event for produced in events if produced.event.event_id not in waiting]
         return waiting | await self._store_each(ready, by)
 
     async def _store_each(self, events: Sequence[pb.Event], by: str) -> set[str]:
@@ -260,16 +260,18 @@ class Consumer:
             return fetched
 
     async def _fetch_missing(self, producer: str, event_ids: list[str]) -> int:
-        known = await self._database.rows(self._known, ids=[uuid.UUID(one) for one in event_ids])
-        missing = sorted(set(event_ids) - {str(row["event_id"]) for row in known})
+        stored = await self._database.rows(self._known, ids=[uuid.UUID(event_id) for event_id in event_ids])
+        missing = sorted(set(event_ids) - {str(row["event_id"]) for row in stored})
         fetched = 0
         for start in range(0, len(missing), BATCH):
             request = pb.BatchGetEventsRequest(event_ids=missing[start : start + BATCH])
             events = await self._producers[producer].call(request, pb.BatchGetEventsResponse)
-            found = self._wanted(producer, events.events)
-            if await self._examine(found):  # or this comparison would count as done without them
+            produced_events = self._consumed(producer, events.events)
+            if await self._examine(produced_events):  # or this comparison would count as done without them
                 raise Unavailable(f"an owner of rows in the events of {producer} is away")
-            fetched += len(found) - len(await self._store_each([one.event for one in found], by="outbox"))
+            fetched += len(produced_events) - len(
+                await self._store_each([produced.event for produced in produced_events], by="outbox")
+            )
         return fetched
 
     async def CatchUp(self, _request: pb.CatchUpRequest, _call: Call) -> pb.CatchUpResponse:
@@ -277,7 +279,7 @@ class Consumer:
 
     async def TakeEvents(self, request: pb.TakeEventsRequest, call: Call) -> pb.TakeEventsResponse:
         events = [pb.Event.FromString(message) for message in request.messages]
-        await self.store_what_applies(self._wanted(call.identity.issuer, events), by="handover")
+        await self.store_what_applies(self._consumed(call.identity.issuer, events), by="handover")
         return pb.TakeEventsResponse()
 
     async def GetLag(self, _request: pb.GetLagRequest, _call: Call) -> pb.GetLagResponse:

@@ -58,8 +58,8 @@ class Hints:
 
 def gathered(waiting: Iterable[Change]) -> list[Change]:
     """The hints for these records, sorted: one each, or one with id 0 for more than EACH_MAX of a company and kind."""
-    found = []
-    for _, some in itertools.groupby(sorted(waiting), key=lambda one: one[:2]):
-        each = list(some)
-        found += each if len(each) <= EACH_MAX else [(*each[0][:2], 0)]
-    return found
+    hints = []
+    for _, group in itertools.groupby(sorted(waiting), key=lambda change: change[:2]):
+        each = list(group)
+        hints += each if len(each) <= EACH_MAX else [(*each[0][:2], 0)]
+    return hints

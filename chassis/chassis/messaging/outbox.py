@@ -24,7 +24,7 @@ from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, Referen
 # The name of a row's key with the records that the event is about, which is no column. See chassis.messaging.hints.
 CHANGED = "changed"
 _COLUMNS = ("event_id", "subject", "message")
-EVENT_KEYS: frozenset[str] = frozenset(one.GetOptions().Extensions[label] for one in EventKey.DESCRIPTOR.values[1:])
+EVENT_KEYS: frozenset[str] = frozenset(value.GetOptions().Extensions[label] for value in EventKey.DESCRIPTOR.values[1:])
 
 
 def event_key(event: str) -> str:
@@ -167,10 +167,10 @@ class Outbox:
         for row in rows:
             if "object" not in row:
                 continue
-            one, at = row["object"], row["occurred_at"]
-            if one in last and at <= last[one]:
+            record, at = row["object"], row["occurred_at"]
+            if record in last and at <= last[record]:
                 raise ValueError(f"{row['subject']}: an earlier event of the same object is not before {at}")
-            last[one] = at
+            last[record] = at
 
     def wake(self) -> None:
         """Wakes the relay after a commit. The relay also polls, in case a process dies before this call."""

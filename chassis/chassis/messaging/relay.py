@@ -51,7 +51,7 @@ def packed(rows: Sequence[Record]) -> list[list[Record]]:
     packs: list[list[Record]] = []
     for row in sorted(rows, key=itemgetter("subject", "event_id")):
         last = packs[-1] if packs and packs[-1][0]["subject"] == row["subject"] else []
-        if not last or sum(len(one["message"]) for one in last) >= PACK_BYTES:
+        if not last or sum(len(row_in_pack["message"]) for row_in_pack in last) >= PACK_BYTES:
             packs.append(last := [])
         last.append(row)
     return packs
@@ -149,8 +149,8 @@ class Relay:
             await self._database.execute(self._published, ids=done)
             PUBLISHED.inc(len(done))
         if failed:
-            left = [row["event_id"] for row in rows if row["event_id"] not in done]
-            await self._database.execute(self._release, ids=left)
+            unpublished = [row["event_id"] for row in rows if row["event_id"] not in done]
+            await self._database.execute(self._release, ids=unpublished)
             raise failed[0]
         return len(rows)
 
@@ -170,8 +170,8 @@ class Relay:
             return 0
         before = min([now - KEPT, *(confirmed[name] for name in self._consumers)])
         gone = 0
-        while some := int((await self._database.execute(self._purge, before=before)).split()[-1]):
-            gone += some
+        while deleted := int((await self._database.execute(self._purge, before=before)).split()[-1]):
+            gone += deleted
         return gone
 
     async def GetOutbox(self, _request: pb.GetOutboxRequest, _call: Call) -> pb.GetOutboxResponse:
@@ -208,9 +208,9 @@ class Relay:
 
     async def BatchGetEvents(self, request: pb.BatchGetEventsRequest, call: Call) -> pb.BatchGetEventsResponse:
         allowed = self._allowed(call)
-        rows = await self._database.rows(self._events, ids=[uuid.UUID(one) for one in request.event_ids])
-        found = [pb.Event.FromString(row["message"]) for row in rows if includes(allowed, row["subject"])]
-        return pb.BatchGetEventsResponse(events=found)
+        rows = await self._database.rows(self._events, ids=[uuid.UUID(event_id) for event_id in request.event_ids])
+        events = [pb.Event.FromString(row["message"]) for row in rows if includes(allowed, row["subject"])]
+        return pb.BatchGetEventsResponse(events=events)
 
     async def ConfirmEvents(self, request: pb.ConfirmEventsRequest, call: Call) -> pb.ConfirmEventsResponse:
         self._allowed(call)

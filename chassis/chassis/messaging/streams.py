@@ -34,15 +34,15 @@ log = structlog.stdlib.get_logger(__name__)
 
 def filters(subjects: Mapping[str, Sequence[str]]) -> list[str]:
     """The subjects that a consumer's messages have."""
-    ends = (f"{producer}.{end}" for producer, some in subjects.items() for end in some)
-    return [f"events.{end}.>" if end.endswith(".public") else f"events.{end}" for end in ends]
+    all_contents = (f"{producer}.{content}" for producer, contents in subjects.items() for content in contents)
+    return [f"events.{content}.>" if content.endswith(".public") else f"events.{content}" for content in all_contents]
 
 
 class TooFewReplicas(nats.js.errors.Error):
     """The stream has fewer replicas, or more, than asked for, because the cluster refuses the number."""
 
-    def __init__(self, wanted: int, present: int | None, reason: str | None) -> None:
-        super().__init__(f"{wanted} replicas are wanted, the stream of events has {present}: {reason}")
+    def __init__(self, replicas: int, present: int | None, reason: str | None) -> None:
+        super().__init__(f"{replicas} replicas are wanted, the stream of events has {present}: {reason}")
 
     def __str__(self) -> str:
         return self.description or ""
@@ -56,7 +56,7 @@ async def make(jetstream: JetStreamContext, consumers: Consumers, replicas: int 
     """
     stream = await _stream(jetstream, replicas or 1)
     for name, subjects in consumers.items():
-        wanted = ConsumerConfig(
+        config = ConsumerConfig(
             durable_name=name,
             deliver_policy=DeliverPolicy.ALL,
             ack_policy=AckPolicy.EXPLICIT,
@@ -65,11 +65,11 @@ async def make(jetstream: JetStreamContext, consumers: Consumers, replicas: int 
             filter_subjects=filters(subjects),
         )  # without a number of replicas, it has those of the stream
         try:
-            found = (await jetstream.consumer_info(STREAM, name)).config
+            current = (await jetstream.consumer_info(STREAM, name)).config
         except nats.js.errors.NotFoundError:
-            found = None
-        if found is None or found.filter_subjects != wanted.filter_subjects:
-            await jetstream.add_consumer(STREAM, wanted)
+            current = None
+        if current is None or current.filter_subjects != config.filter_subjects:
+            await jetstream.add_consumer(STREAM, config)
             log.info("consumer_made", consumer=name)
     if replicas not in (None, stream.num_replicas):
         try:
@@ -83,7 +83,7 @@ async def _stream(jetstream: JetStreamContext, replicas: int) -> StreamConfig:
     """The stream; it is made if it is missing, with one replica where there can't be as many."""
     with suppress(nats.js.errors.NotFoundError):
         return (await jetstream.stream_info(STREAM)).config
-    wanted = StreamConfig(
+    config = StreamConfig(
         name=STREAM,
         subjects=[SUBJECTS],
         retention=RetentionPolicy.LIMITS,
@@ -93,13 +93,13 @@ async def _stream(jetstream: JetStreamContext, replicas: int) -> StreamConfig:
         num_replicas=replicas,
     )
     try:
-        made = await jetstream.add_stream(wanted)
+        new_stream = await jetstream.add_stream(config)
     except nats.js.errors.APIError:
         if replicas == 1:
             raise
-        made = await jetstream.add_stream(wanted.evolve(num_replicas=1))
-    log.info("stream_made", stream=STREAM, replicas=made.config.num_replicas)
-    return made.config
+        new_stream = await jetstream.add_stream(config.evolve(num_replicas=1))
+    log.info("stream_made", stream=STREAM, replicas=new_stream.config.num_replicas)
+    return new_stream.config
 
 
 async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> None:

@@ -78,10 +78,10 @@ def _refuse_json(reason: str) -> NoReturn:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         _refuse_json("a key stands in it twice")
-    return found
+    return fields
 
 
 def _constant(_name: str) -> NoReturn:
@@ -116,44 +116,44 @@ def parse(raw: bytes, keys_with_nul: Collection[str] = (), decoder: json.JSONDec
     if len(raw) > BODY_BYTES_MAX:
         raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
     try:
-        found = decoder.decode(raw.decode())
+        fields = decoder.decode(raw.decode())
         if b"\\u" in raw:
-            _check_escapes(found, keys_with_nul)
+            _check_escapes(fields, keys_with_nul)
     except UnicodeError:
         _refuse_json("it holds bytes or escapes that are no Unicode text")
     except RecursionError:
         _refuse_json("it is nested too deeply")
     except ValueError:
         _refuse_json("it can't be parsed")
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         _refuse_json("it is of another type")
-    return found
+    return fields
 
 
 # NUL as JSON spells it; an even number of backslashes before u0000 is text.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def _check_escapes(found: object, keys_with_nul: Collection[str]) -> None:
+def _check_escapes(fields: object, keys_with_nul: Collection[str]) -> None:
     """Refuses NUL, which PostgreSQL can't store, and lone surrogates (UnicodeError), which UTF-8 can't."""
-    text = json.dumps(found, ensure_ascii=False)
+    text = json.dumps(fields, ensure_ascii=False)
     text.encode()
-    if keys_with_nul and isinstance(found, dict):
-        text = json.dumps({key: value for key, value in found.items() if key not in keys_with_nul}, ensure_ascii=False)
+    if keys_with_nul and isinstance(fields, dict):
+        text = json.dumps({key: value for key, value in fields.items() if key not in keys_with_nul}, ensure_ascii=False)
     if _NUL.search(text):
         _refuse_json("it holds the character NUL")
 
 
-def canonical(found: Mapping[str, Any]) -> bytes:
+def canonical(fields: Mapping[str, Any]) -> bytes:
     """Bytes for fingerprints: the same for equal JSON, however it was written."""
-    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 Check = Callable[[Any, str], Any]
 Plan = Mapping[str, tuple[bool, Check]]  # by field: whether it is required, and its check
 
 
-def check(kind: type[Body], found: Mapping[str, Any], within: str = "", clock: Clock = instants.now) -> Body:
+def check(kind: type[Body], fields: Mapping[str, Any], within: str = "", clock: Clock = instants.now) -> Body:
     """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
 
     within: the object's place in the body, if it is not the body itself, for example "parties[0]". clock: for instants
@@ -161,19 +161,19 @@ def check(kind: type[Body], found: Mapping[str, Any], within: str = "", clock: C
     """
     refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
     for key, sentence in refused.items():
-        if key in found:
+        if key in fields:
             raise invalid_request(sentence, key, 422)
     plan = _plan(kind)
-    if not found.keys() <= plan.keys():
+    if not fields.keys() <= plan.keys():
         status: int = getattr(kind, "unknown_keys_status", 400)
         raise invalid_request(f"{within or 'The body'} may hold these keys only: {', '.join(plan)}.", within, status)
-    return _checked(kind, plan, found, clock, f"{within}." if within else "")
+    return _checked(kind, plan, fields, clock, f"{within}." if within else "")
 
 
-def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], clock: Clock, prefix: str = "") -> Body:
+def _checked(kind: type[Body], plan: Plan, fields: Mapping[str, Any], clock: Clock, prefix: str = "") -> Body:
     values = {}
     for name, (required, examine) in plan.items():
-        value = found.get(name)
+        value = fields.get(name)
         if value is None:
             if required:
                 raise invalid_request(f"{prefix}{name} is required.", f"{prefix}{name}")
@@ -197,11 +197,11 @@ def _is_past(hint: Any) -> bool:
 
 
 def _refuse_future(names: tuple[str, ...], values: Mapping[str, Any], clock: Clock, prefix: str) -> None:
-    found = [(name, values[name]) for name in names if name in values]
-    if not found:
+    instants_given = [(name, values[name]) for name in names if name in values]
+    if not instants_given:
         return
     now = clock()
-    for name, value in found:
+    for name, value in instants_given:
         if value - now >= FUTURE:
             # The sentence repeats the value, unlike others: it is an instant, and no text of the caller's.
             raise invalid_request(
@@ -212,8 +212,8 @@ def _refuse_future(names: tuple[str, ...], values: Mapping[str, Any], clock: Clo
 
 def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
     """The checked body and its canonical bytes. Raises Refusal 400 or 422."""
-    found = parse(raw, getattr(kind, "keys_with_nul", ()), _BODY_DECODER)
-    return check(kind, found), canonical(found)
+    fields = parse(raw, getattr(kind, "keys_with_nul", ()), _BODY_DECODER)
+    return check(kind, fields), canonical(fields)
 
 
 @functools.cache
@@ -283,10 +283,10 @@ def _number(value: Any, name: str) -> float:
 def _bounded(bounds: Between, examine: Check, value: Any, name: str) -> Any:
     if type(value) is list and not bounds.lowest <= len(value) <= bounds.highest:
         raise invalid_request(f"{name} must have from {bounds.lowest} to {bounds.highest} entries.", name)
-    found = examine(value, name)
-    if type(value) is not list and not bounds.lowest <= found <= bounds.highest:
+    number = examine(value, name)
+    if type(value) is not list and not bounds.lowest <= number <= bounds.highest:
         raise invalid_request(f"{name} must be from {bounds.lowest} to {bounds.highest}.", name)
-    return found
+    return number
 
 
 def _boolean(value: Any, name: str) -> bool:
@@ -362,27 +362,27 @@ def date_time(value: str) -> datetime.datetime | None:
         return None
     is_leap = value[16:19] == ":60"
     try:
-        found = datetime.datetime.fromisoformat(f"{value[:17]}59{value[19:]}" if is_leap else value)
-        if found.tzinfo is None:
+        instant = datetime.datetime.fromisoformat(f"{value[:17]}59{value[19:]}" if is_leap else value)
+        if instant.tzinfo is None:
             return None
-        found = found.astimezone(datetime.UTC)
+        instant = instant.astimezone(datetime.UTC)
         if is_leap:
-            found += datetime.timedelta(seconds=1)
-            return found if (found.day, found.hour, found.minute, found.second) == (1, 0, 0, 0) else None
-        return found
+            instant += datetime.timedelta(seconds=1)
+            return instant if (instant.day, instant.hour, instant.minute, instant.second) == (1, 0, 0, 0) else None
+        return instant
     except (ValueError, OverflowError):
         return None
 
 
 def _date_time(value: Any, name: str) -> datetime.datetime:
-    found = date_time(value) if type(value) is str else None
-    if found is None:
+    instant = date_time(value) if type(value) is str else None
+    if instant is None:
         raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
     # A later change gets a later instant, for which the last year leaves no room. The first instant of the first year
     # would be stored as -infinity and read without a timezone.
-    if not datetime.MINYEAR < found.year < datetime.MAXYEAR:
+    if not datetime.MINYEAR < instant.year < datetime.MAXYEAR:
         raise invalid_request(f"{name} must lie in the years {datetime.MINYEAR + 1} to {datetime.MAXYEAR - 1}.", name)
-    return found
+    return instant
 
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -406,13 +406,13 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def check_row(kind: type[Body], found: Mapping[str, Any], clock: Clock = instants.now) -> Body:
+def check_row(kind: type[Body], cells: Mapping[str, Any], clock: Clock = instants.now) -> Body:
     """As `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
     A date in a date-time's place is midnight UTC. The caller refuses keys that the Struct lacks. Raises Refusal with
     the field at fault. clock: see `check`.
     """
-    return _checked(kind, _row_plan(kind), {name: value for name, value in found.items() if value != ""}, clock)
+    return _checked(kind, _row_plan(kind), {name: value for name, value in cells.items() if value != ""}, clock)
 
 
 @functools.cache

@@ -115,8 +115,8 @@ class Shape(Generic[Struct]):
 
     def _number(self) -> int:
         """A hash over the names and sources of all fields, of functions the names; it fits a column of integers."""
-        sources = [str(one) for one in self._columns]
-        functions = [one.__name__ for name, one in self._names.items() if name[0] == "k" and inspect.isroutine(one)]
+        sources = [str(column) for column in self._columns]
+        functions = [used.__name__ for name, used in self._names.items() if name[0] == "k" and inspect.isroutine(used)]
         links = [path for _, path in self._links]
         return zlib.crc32("\n".join([self._body, *self._fields, *sources, *functions, *links]).encode()) >> 1
 
@@ -146,22 +146,22 @@ class Shape(Generic[Struct]):
 
     def _take(self, path: str, column: Source) -> int:
         """The position of a column. A column that fills several fields is selected once."""
-        found = next((at for at, one in enumerate(self._columns) if one is column), None)
-        if found is None:
-            found = len(self._columns)
+        index = next((at for at, taken in enumerate(self._columns) if taken is column), None)
+        if index is None:
+            index = len(self._columns)
             self._columns.append(column)
         if path:
-            self._paths[path] = found
-        return found
+            self._paths[path] = index
+        return index
 
     def _constant(self, value: Any) -> str:
         name = f"k{len(self._names)}"
         self._names[name] = value
         return name
 
-    def _struct(self, struct: type[msgspec.Struct], table: Any, given: Mapping[str, Any], prefix: str) -> str:
+    def _struct(self, struct: type[msgspec.Struct], table: Any, sources: Mapping[str, Any], prefix: str) -> str:
         """The expression that makes the Struct."""
-        unknown = given.keys() - set(struct.__struct_fields__)
+        unknown = sources.keys() - set(struct.__struct_fields__)
         if unknown:
             raise TypeError(f"{struct.__name__} has no fields {sorted(unknown)}")
         self._fields += struct.__struct_encode_fields__
@@ -169,14 +169,16 @@ class Shape(Generic[Struct]):
         later: dict[str, Link] = {}
         values: dict[str, str] = {}
         for name in struct.__struct_fields__:
-            source = given.get(name)
+            source = sources.get(name)
             if isinstance(source, Link):
                 later[name] = source  # after the fields that it names
             else:
                 values[name] = self._value(struct, table, name, hints[name], source, f"{prefix}{name}")
         for name, link in later.items():
             values[name] = self._link(struct, link)
-        keyword = any(one.kind is one.KEYWORD_ONLY for one in inspect.signature(struct).parameters.values())
+        keyword = any(
+            parameter.kind is parameter.KEYWORD_ONLY for parameter in inspect.signature(struct).parameters.values()
+        )
         words = (f"{name}={values[name]}" if keyword else values[name] for name in struct.__struct_fields__)
         return f"{self._constant(struct)}({', '.join(words)})"
 
@@ -210,16 +212,16 @@ class Shape(Generic[Struct]):
         return f"printed(c{at})" if prints else f"c{at}"
 
     def _part(self, part: Nested, path: str, otherwise: str = "None") -> str:
-        made = self._struct(part.struct, part.table, part.fields, f"{path}.")
+        expression = self._struct(part.struct, part.table, part.fields, f"{path}.")
         key = self._paths[f"{path}.{part.struct.__struct_fields__[0]}"]
-        return f"({otherwise} if c{key} is None else {made})" if part.optional else made
+        return f"({otherwise} if c{key} is None else {expression})" if part.optional else expression
 
     def _link(self, struct: type[msgspec.Struct], link: Link) -> str:
         """An f-string. Its beginning, the address, is known when the renderer is made."""
-        parts, rest = [], link.path
-        while "{" in rest:
-            text, _, rest = rest.partition("{")
-            path, _, rest = rest.partition("}")
+        parts, pattern = [], link.path
+        while "{" in pattern:
+            text, _, pattern = pattern.partition("{")
+            path, _, pattern = pattern.partition("}")
             if path in link.columns:
                 at = self._take("", link.columns[path])
             elif path in self._paths:
@@ -230,7 +232,7 @@ class Shape(Generic[Struct]):
         name = f"l{len(self._links)}"
         self._links.append((name, parts[0][0]))
         inside = "".join((text if number else "") + value for number, (text, value) in enumerate(parts))
-        return f'f"{{{name}}}{inside}{rest}"'
+        return f'f"{{{name}}}{inside}{pattern}"'
 
 
 class Renderer(Generic[Struct]):
@@ -291,7 +293,7 @@ def _plain(hint: Any) -> frozenset[type]:
     """The types that a field may have, Literals as the types of their values."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        return frozenset[type]().union(*(_plain(one) for one in typing.get_args(hint)))
+        return frozenset[type]().union(*(_plain(argument) for argument in typing.get_args(hint)))
     if origin is Literal:
         return frozenset(type(value) for value in typing.get_args(hint))
     if origin is typing.Annotated:
@@ -304,8 +306,8 @@ def _check(struct: type[msgspec.Struct], name: str, hint: Any, column: Source, i
     allowed = _plain(hint)
     fits = next((python for kind, python in _PYTHON if isinstance(column.type, kind)), None)
     if fits is not None and allowed.isdisjoint(fits):
-        wanted = ", ".join(sorted(one.__name__ for one in allowed))
-        raise TypeError(f"{struct.__name__}.{name} is {wanted}, and its column is {column.type!r}")
+        expected = ", ".join(sorted(python.__name__ for python in allowed))
+        raise TypeError(f"{struct.__name__}.{name} is {expected}, and its column is {column.type!r}")
     nullable = is_own and isinstance(column, sa.Column) and column.nullable
     if nullable and type(None) not in allowed:
         raise TypeError(f"{struct.__name__}.{name} is never null, and its column may be")

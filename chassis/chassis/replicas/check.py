@@ -48,12 +48,12 @@ class ReplicaCheck:
     async def examine(self, events: Sequence[Produced]) -> set[str]:
         """Removes from the events' references the rows that their producer does not own, and those that are checked
         with their owner, whose row is then stored already. Returns the ids of events that wait for an owner."""
-        carried = [(one, references) for one in events for references in references_in(one.event)]
-        for one, references in carried:
-            self._remove_foreign(one.producer, references)
+        carried = [(produced, references) for produced in events for references in references_in(produced.event)]
+        for produced, references in carried:
+            self._remove_foreign(produced.producer, references)
         waiting: set[str] = set()
         for kind, replica in self._replicas.kinds.items():
-            offered = [(one, references, getattr(references, kind)) for one, references in carried]
+            offered = [(produced, references, getattr(references, kind)) for produced, references in carried]
             keys = sorted({_key(row) for _, _, rows in offered for row in rows})
             if not keys:
                 continue
@@ -69,7 +69,9 @@ class ReplicaCheck:
                 )
             except (Unavailable, Refusal) as error:
                 log.warning("references_wait", kind=kind, rows=len(doubtful), reason=str(error))
-                waiting |= {one.event.event_id for one, _, rows in offered if any(row.id in doubtful for row in rows)}
+                waiting |= {
+                    produced.event.event_id for produced, _, rows in offered if any(row.id in doubtful for row in rows)
+                }
                 continue
             for _, references, rows in offered:
                 sure = [row for row in rows if row.id not in doubtful]
@@ -113,11 +115,11 @@ class ReplicaCheck:
             if hidden := [key for key in gone if key[1] in unchanged]:
                 await replica.forget(connection, hidden)
         # A row that had not arrived, or that the owner has changed since, was not wrong.
-        found = [row.id for row in replaced if before.get(row.id, {}).get("version", 0) >= row.version]
-        if found or hidden:
-            CORRECTED.labels(kind).inc(len(found) + len(hidden))
-            log.error("replica_corrected", kind=kind, rows=found, unknown_to_owner=[row_id for _, row_id in hidden])
-        return len(found) + len(hidden)
+        corrected = [row.id for row in replaced if before.get(row.id, {}).get("version", 0) >= row.version]
+        if corrected or hidden:
+            CORRECTED.labels(kind).inc(len(corrected) + len(hidden))
+            log.error("replica_corrected", kind=kind, rows=corrected, unknown_to_owner=[row_id for _, row_id in hidden])
+        return len(corrected) + len(hidden)
 
     async def _store(self, connection: Connection, kind: str, rows: Sequence[Any], *, overwrite: bool) -> None:
         references: Any = {kind: rows}
@@ -125,13 +127,13 @@ class ReplicaCheck:
 
     async def _ask(self, kind: str, keys: Sequence[Key]) -> list[Any]:
         owner = self._owners[kind]
-        found: list[Any] = []
+        owned: list[Any] = []
         for start in range(0, len(keys), PAGE_ROWS):
             places = [replicas_pb2.Place(company_id=key[0], id=key[1]) for key in keys[start : start + PAGE_ROWS]]
             request = replicas_pb2.ListReferencesRequest(kind=kind, places=places)
             answer = await owner.call(request, replicas_pb2.ListReferencesResponse)
-            found += getattr(answer.references, kind)
-        return found
+            owned += getattr(answer.references, kind)
+        return owned
 
     async def run(self) -> None:
         """Compares all rows again and again, until cancelled."""
@@ -184,16 +186,18 @@ def _doubtful(rows: Sequence[Any], stored: Mapping[int, Fields]) -> set[int]:
     offered: dict[int, list[Any]] = defaultdict(list)
     for row in rows:
         offered[row.id].append(row)
-    found = set()
-    for row_id, some in offered.items():
+    doubtful = set()
+    for row_id, offered_rows in offered.items():
         before = stored.get(row_id)
         company_id, version = (None, 0) if before is None else (before.get("company_id"), before["version"])
-        companies = {one.company_id for one in some} if company_id is not None else set()
-        versions = {one.version for one in some}
+        companies = {offered_row.company_id for offered_row in offered_rows} if company_id is not None else set()
+        versions = {offered_row.version for offered_row in offered_rows}
         newest = max(versions)
         # Versions up to the newest that neither the replica nor these events have seen.
-        skipped = newest > version and newest - version > sum(one > version for one in versions)
-        contradicted = newest < version or any(one.version == version and not _same(one, before) for one in some)
+        skipped = newest > version and newest - version > sum(later > version for later in versions)
+        contradicted = newest < version or any(
+            offered_row.version == version and not _same(offered_row, before) for offered_row in offered_rows
+        )
         if companies - {company_id} or skipped or contradicted:
-            found.add(row_id)
-    return found
+            doubtful.add(row_id)
+    return doubtful

@@ -23,9 +23,9 @@ class ReplicaSource:
 
     def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
         self._database = database
-        self._pages = {kind: _page(some) for kind, some in rows.items()}
-        self._of_places = {kind: _of_places(some) for kind, some in rows.items()}
-        self._of_ids = {kind: _of_ids(some) for kind, some in rows.items()}
+        self._pages = {kind: _page(select) for kind, select in rows.items()}
+        self._of_places = {kind: _of_places(select) for kind, select in rows.items()}
+        self._of_ids = {kind: _of_ids(select) for kind, select in rows.items()}
 
     async def ListReferences(self, request: pb.ListReferencesRequest, _call: Call) -> pb.ListReferencesResponse:
         if request.kind not in self._pages:
@@ -41,12 +41,12 @@ class ReplicaSource:
         return pb.ListReferencesResponse(references=of_kind)
 
     async def _rows_of(self, kind: str, places: Sequence[pb.Place]) -> list[Record]:
-        keys = sorted({(one.company_id, one.id) for one in places if one.company_id})
+        keys = sorted({(place.company_id, place.id) for place in places if place.company_id})
         rows = []
         if keys:
             names = zip(*keys, strict=True)
             rows += await self._database.rows(self._of_places[kind], **dict(zip(_PLACE, map(list, names), strict=True)))
-        if ids := sorted({one.id for one in places if not one.company_id} - {row["id"] for row in rows}):
+        if ids := sorted({place.id for place in places if not place.company_id} - {row["id"] for row in rows}):
             rows += await self._database.rows(self._of_ids[kind], ids=ids)
         return rows
 
@@ -57,11 +57,11 @@ _PLACE = ("company_ids", "ids")
 def _of_places(rows: sa.Select[Any]) -> Statement:
     # One look-up by key each: see `chassis.imports.importer.ExternalIds`.
     arrays = [param(name, sa.ARRAY(sa.BigInteger)) for name in _PLACE]
-    wanted = sa.func.unnest(*arrays).table_valued(*_PLACE).render_derived("wanted")
+    named = sa.func.unnest(*arrays).table_valued(*_PLACE).render_derived("wanted")
     columns = rows.selected_columns
-    key = columns.get("company_id", columns["id"]) == wanted.c.company_ids, columns["id"] == wanted.c.ids
-    one = rows.where(*key).offset(sa.literal_column("0")).lateral("one")
-    return Statement(sa.select(*one.c).select_from(wanted.join(one, sa.true())))
+    key = columns.get("company_id", columns["id"]) == named.c.company_ids, columns["id"] == named.c.ids
+    row = rows.where(*key).offset(sa.literal_column("0")).lateral("one")
+    return Statement(sa.select(*row.c).select_from(named.join(row, sa.true())))
 
 
 def _of_ids(rows: sa.Select[Any]) -> Statement:
@@ -98,8 +98,8 @@ class ReplicaResync:
         if request.kind not in self._owners:
             raise invalid_request(f"kind must be one of: {', '.join(self._owners)}.", "kind")
         owner = self._owners[request.kind]
-        asked = pb.ListReferencesRequest(kind=request.kind, after=request.after)
-        references = (await owner.call(asked, pb.ListReferencesResponse)).references
+        page_request = pb.ListReferencesRequest(kind=request.kind, after=request.after)
+        references = (await owner.call(page_request, pb.ListReferencesResponse)).references
         async with self._database.transaction() as connection:
             if request.overwrite and self._overwriting is not None:
                 await self._overwriting(connection)

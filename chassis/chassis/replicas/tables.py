@@ -76,7 +76,7 @@ class Replicas:
     async def put(self, connection: Connection, references: Sequence[References], overwrite: bool = False) -> None:
         """Saves the rows of the kinds that the context replicates. overwrite: see `Replicated`."""
         for kind, replica in self.kinds.items():
-            await replica.put(connection, (row for one in references for row in getattr(one, kind)), overwrite)
+            await replica.put(connection, (row for batch in references for row in getattr(batch, kind)), overwrite)
 
 
 class Replica:
@@ -93,7 +93,9 @@ class Replica:
         changed = {name: put.excluded[name] for name in self._names if name != "id"}
         newer = put.excluded.version > table.c.version
         update = put.on_conflict_do_update
-        self._puts = [Statement(update(index_elements=["id"], set_=changed, where=one)) for one in (newer, None)]
+        self._puts = [
+            Statement(update(index_elements=["id"], set_=changed, where=condition)) for condition in (newer, None)
+        ]
         self._stubs = {column: _stub(parent) for column, parent in (parents or {}).items()}
         mine = table.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))
         company = table.c.get("company_id", table.c.id)
@@ -106,16 +108,18 @@ class Replica:
     async def put(self, connection: Connection, references: Iterable[Message], overwrite: bool = False) -> None:
         """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
         newest: dict[int, Any] = {}
-        for one in references:
-            reference: Any = one
+        reference: Any
+        for reference in references:
             if reference.id not in newest or reference.version > newest[reference.id].version:
                 newest[reference.id] = reference
         if not newest:
             return
         rows = [newest[entity_id] for entity_id in sorted(newest)]
         for column, stub in self._stubs.items():
-            found = sorted({(getattr(row, column), row.company_id) for row in rows})
-            await connection.execute(stub, id=[one for one, _ in found], company_id=[company for _, company in found])
+            parents = sorted({(getattr(row, column), row.company_id) for row in rows})
+            await connection.execute(
+                stub, id=[parent_id for parent_id, _ in parents], company_id=[company for _, company in parents]
+            )
         columns = {name: [value_of(row, name) for row in rows] for name in self._names}
         await connection.execute(self._puts[overwrite], **columns)
 

@@ -49,20 +49,20 @@ def servers(url: str) -> list[Server]:
     if named and {"host", "port"} & query.keys():
         raise ValueError("names its hosts twice, before the path and as a parameter")
     if named:
-        found = [_server(unquote(one)) for one in named.split(",")]
+        servers_named = [_server(unquote(host)) for host in named.split(",")]
     else:
         hosts = query.get("host", [""])[0].split(",")
         ports = query.get("port", [str(PORT)])[0].split(",")
         if len(ports) not in (1, len(hosts)):
             raise ValueError("needs one port for all hosts, or one for each")
         ports = ports * len(hosts) if len(ports) == 1 else ports
-        found = [Server(host, _port(port)) for host, port in zip(hosts, ports, strict=True)]
+        servers_named = [Server(host, _port(port)) for host, port in zip(hosts, ports, strict=True)]
     target = query.get(TARGET, [""])[0]
     if target not in ("", "any", *WRITABLE):
         raise ValueError(f"must have {TARGET}={' or '.join(WRITABLE)}: a service writes")
-    if len(found) > 1 and target not in WRITABLE:
+    if len(servers_named) > 1 and target not in WRITABLE:
         raise ValueError(f"names several hosts, so it needs {TARGET}={' or '.join(WRITABLE)}")
-    return found
+    return servers_named
 
 
 def files(url: str) -> list[str]:
@@ -74,11 +74,11 @@ def files(url: str) -> list[str]:
 def _server(text: str) -> Server:
     host, port = text, ""
     if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
+        host, bracket, after_bracket = text[1:].partition("]")
+        if not bracket or (after_bracket and not after_bracket.startswith(":")):
             raise ValueError("has an IPv6 address that is not in [brackets]")
-        port = rest[1:]
-        has_port = bool(rest)
+        port = after_bracket[1:]
+        has_port = bool(after_bracket)
     else:
         host, colon, port = text.partition(":")
         has_port = bool(colon)

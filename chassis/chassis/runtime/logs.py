@@ -73,7 +73,9 @@ class Flood(logging.Filter):
         """Logs the counts of windows that have ended, or of all windows, and begins new ones."""
         now = time.monotonic()
         with self._lock:
-            ended = {key: one for key, one in self._windows.items() if at_once or now - one.begun >= WINDOW_SECONDS}
+            ended = {
+                key: window for key, window in self._windows.items() if at_once or now - window.begun >= WINDOW_SECONDS
+            }
             for key in ended:
                 del self._windows[key]
         for (level, event, *parts), window in ended.items():

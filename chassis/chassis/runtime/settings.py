@@ -116,10 +116,10 @@ class Environment:
     def _has_certificate(self, prefix: str) -> bool:
         """Whether a certificate is given, with its key. Raises SettingsError for one without the other."""
         names = f"{prefix}_CERT_FILE", f"{prefix}_KEY_FILE"
-        given = [self.optional(name) is not None for name in names]
-        if any(given) and not all(given):
+        is_set = [self.optional(name) is not None for name in names]
+        if any(is_set) and not all(is_set):
             raise SettingsError(f"{' and '.join(names)} belong together: set both or neither.")
-        return all(given)
+        return all(is_set)
 
     def _load_certificate(self, context: ssl.SSLContext, prefix: str) -> None:
         names = f"{prefix}_CERT_FILE", f"{prefix}_KEY_FILE"
@@ -148,8 +148,8 @@ def nats_servers(text: str) -> NatsServers:
     Raises ValueError; its text is the rest of a sentence about the setting, without the URL, which holds a password.
     """
     urls, schemes, users = [], set(), set()
-    for number, one in enumerate(text.split(","), start=1):
-        parts = _nats_parts(one.strip())
+    for number, server in enumerate(text.split(","), start=1):
+        parts = _nats_parts(server.strip())
         if parts is None:
             which = f": the {number}. is none" if "," in text else ""
             raise ValueError(
@@ -233,7 +233,7 @@ def is_loopback(host: str) -> bool:
 
 def networks(text: str) -> tuple[Network, ...]:
     """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
-    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
+    return tuple(ipaddress.ip_network(network.strip()) for network in text.split(",") if network.strip())
 
 
 def trusted_proxies(environment: Environment) -> tuple[Network, ...]:
@@ -300,8 +300,8 @@ def database_settings(environment: Environment, connections: int = 10) -> Databa
     direct_url = url
     if environment.optional("MAKEREADY_DATABASE_DIRECT_URL") is not None:
         direct_url = environment.database_url("MAKEREADY_DATABASE_DIRECT_URL")
-        one, other = urlsplit(url), urlsplit(direct_url)
-        if (one.username, one.path) != (other.username, other.path):
+        pooled, direct = urlsplit(url), urlsplit(direct_url)
+        if (pooled.username, pooled.path) != (direct.username, direct.path):
             raise SettingsError(
                 "MAKEREADY_DATABASE_DIRECT_URL and MAKEREADY_DATABASE_URL must name the same role and database."
             )

@@ -34,10 +34,10 @@ def id_of(traceparent: str) -> str:
 
 def accepted(traceparent: str) -> str:
     """The traceparent with the one flag that version 00 knows; "" if it is not as the standard says."""
-    found = _FORM.fullmatch(traceparent)
-    if found is None or (traceparent.startswith("00") and len(traceparent) != _LENGTH):
+    match = _FORM.fullmatch(traceparent)
+    if match is None or (traceparent.startswith("00") and len(traceparent) != _LENGTH):
         return ""
-    return f"00{traceparent[2:53]}{'01' if found[1] in _ODD else '00'}"
+    return f"00{traceparent[2:53]}{'01' if match[1] in _ODD else '00'}"
 
 
 def started() -> str:

@@ -55,20 +55,20 @@ class Announcer:
         async def work(connection: Connection, rows: Sequence[Record]) -> None:
             nonlocal published
             clock = self._clock()  # read under the rows' locks
-            made = [self._announce(row, now, clock) for row in rows]
+            announced = [self._announce(row, now, clock) for row in rows]
             events = [
                 self._outbox.public(
                     self._event,
-                    company_id=one.company_id,
-                    entity_id=one.entity_id,
-                    occurred_at=one.occurred_at,
-                    data=one.data,
+                    company_id=announcement.company_id,
+                    entity_id=announcement.entity_id,
+                    occurred_at=announcement.occurred_at,
+                    data=announcement.data,
                 )
-                for one in made
-                if one.data is not None
+                for announcement in announced
+                if announcement.data is not None
             ]
             await self._outbox.add_many(connection, events)
-            await self._mark.run(connection, [one.mark for one in made])
+            await self._mark.run(connection, [announcement.mark for announcement in announced])
             published += len(events)
 
         await self._overdue.each(now, work)

@@ -47,10 +47,10 @@ def of_request(request: Any, field: str) -> datetime.datetime | None:
     if not request.HasField(field):
         return None
     try:
-        found: datetime.datetime = getattr(request, field).ToDatetime(datetime.UTC)
+        instant: datetime.datetime = getattr(request, field).ToDatetime(datetime.UTC)
     except (ValueError, OverflowError):
         raise invalid_request(f"{field} must be an instant of the years 1 to 9999.", field) from None
-    return found
+    return instant
 
 
 def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetime:

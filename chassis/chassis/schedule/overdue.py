@@ -66,10 +66,10 @@ class Overdue:
         of_company = table.c.company_id == company.c.id
         probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).order_by(*order)
         probe = probe.limit(param("rows", sa.Integer))
-        found = probe.lateral("found")
+        due_row = probe.lateral("found")
         self._find = Statement(
-            sa.select(company.c.id.label("company_id"), found.c.id, zone.c.day)
-            .select_from(company.join(zone, zone.c.timezone == company.c.timezone).join(found, sa.true()))
+            sa.select(company.c.id.label("company_id"), due_row.c.id, zone.c.day)
+            .select_from(company.join(zone, zone.c.timezone == company.c.timezone).join(due_row, sa.true()))
             .where(*counts, company.c.id >= param("first_company_id", sa.BigInteger))
             .order_by(company.c.id)
             .limit(param("rows", sa.Integer))
@@ -97,10 +97,10 @@ class Overdue:
         at = {"now": now} if "now" in self._find.parameters else {}
         first_company_id, done, waits = 0, 0, 0
         while True:
-            found = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
-            if found:
+            due = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
+            if due:
                 # In the order in which all transactions lock many rows, so that they cannot deadlock.
-                rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
+                rows = sorted((row["company_id"], row["id"], row["day"]) for row in due)
                 try:
                     done += await self._hand_on(rows, at, work)
                 except DatabaseUnavailable as error:
@@ -110,7 +110,7 @@ class Overdue:
                     # A file or another sweep holds the rows. They are looked for again: it may have changed them.
                     continue
                 first_company_id, waits = rows[-1][0], 0
-            if len(found) < ROWS_AT_ONCE:
+            if len(due) < ROWS_AT_ONCE:
                 return done
 
     async def _hand_on(self, rows: Sequence[tuple[int, int, datetime.date]], at: dict[str, Any], work: Work) -> int:
@@ -134,16 +134,16 @@ def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
     named = array_rows("named", _KEY)
     row = sa.select(key.label("key")).where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
     # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
-    found = row.offset(sa.literal_column("0")).lateral("found")
-    keys = sa.select(found.c.key).select_from(named.join(found, sa.true()))
+    first = row.offset(sa.literal_column("0")).lateral("found")
+    keys = sa.select(first.c.key).select_from(named.join(first, sa.true()))
     # An array, so that the planner can't make it a join.
-    wanted = sa.any_(sa.func.array(keys.scalar_subquery()))
+    any_key = sa.any_(sa.func.array(keys.scalar_subquery()))
     return Statement(
-        sa.select(other.c.id).where(other.c.id == wanted).order_by(other.c.id).with_for_update(key_share=True)
+        sa.select(other.c.id).where(other.c.id == any_key).order_by(other.c.id).with_for_update(key_share=True)
     )
 
 
 def _of_each(named: Any, rows: Rows) -> Statement:
     """A statement that returns the rows for each named key, in the order of the keys."""
-    found = rows.lateral("found")
-    return Statement(sa.select(found).select_from(named.join(found, sa.true())).order_by(named.c.n))
+    due_rows = rows.lateral("found")
+    return Statement(sa.select(due_rows).select_from(named.join(due_rows, sa.true())).order_by(named.c.n))

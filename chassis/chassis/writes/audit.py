@@ -76,10 +76,10 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
     return table
 
 
-def _actor_and_kind(of: Any) -> sa.ColumnElement[int]:
+def _actor_and_kind(columns: Any) -> sa.ColumnElement[int]:
     """The index key of an actor's entries about a kind of record. It is an expression, so that no index which begins
     with the same columns seems as good."""
-    return status_key(status_key(of.company_id, of.actor), of.subject)
+    return status_key(status_key(columns.company_id, columns.actor), columns.subject)
 
 
 def entry(
@@ -128,24 +128,28 @@ class Audit:
         is_within = [(table.c.recorded_at >= since).is_(sa.true()), (table.c.recorded_at < until).is_(sa.true())]
 
         def page(names_given: frozenset[str]) -> Statement:
-            by_index = next(some for some in _INDEXED if names_given.issuperset(some))
+            by_index = next(indexed for indexed in _INDEXED if names_given.issuperset(indexed))
             having: Having = [mine, *(filters[name] for name in by_index)]
             # A request has few entries, and so has a record.
-            left: Having = [filters[name] for name in sorted(names_given.difference(by_index))]
+            others: Having = [filters[name] for name in sorted(names_given.difference(by_index))]
             if by_index == _ACTOR_AND_KIND:
                 key = _actor_and_kind(types.SimpleNamespace(**{column.name: value for column, value in having}))
-                having, left = [(_actor_and_kind(table.c), key)], [*having]
+                having, others = [(_actor_and_kind(table.c), key)], [*having]
             # `stretch` makes each page use the index with just these columns, whatever the statistics.
             conditions, order = stretch(having, [])
-            checks = is_of(left)
+            checks = is_of(others)
             ids = (table.c.id > param("after_id", sa.BigInteger), table.c.id < param("before_id", sa.BigInteger))
             rows = sa.select(*(table.c[name] for name in names), *texts)
             rows = rows.where(*conditions, *ids, *is_within, *checks)
             newest_first = (column.desc() for column in (*order, table.c.id))
             return Statement(rows.order_by(*newest_first).limit(param("rows", sa.Integer)))
 
-        sets = (frozenset(some) for size in range(5) for some in itertools.combinations(_FILTERS, size))
-        self._pages = {some: page(some) for some in sets if "subject" in some or "subject_id" not in some}
+        sets = (frozenset(filter_names) for size in range(5) for filter_names in itertools.combinations(_FILTERS, size))
+        self._pages = {
+            filter_names: page(filter_names)
+            for filter_names in sets
+            if "subject" in filter_names or "subject_id" not in filter_names
+        }
 
         def end(condition: sa.ColumnElement[bool], *, newest_first: bool) -> Statement:
             conditions, order = stretch([mine], [])
@@ -203,9 +207,9 @@ class Audit:
         }
         async with self._database.transaction(IN_ORDER, writes=False) as connection:
             rows = await connection.rows(self._pages[frozenset(filters)], **values, **filters)
-        shown = rows[: request.limit]
-        removed = await self._removed(self._database, company_id, shown) if self._removed and shown else {}
-        answer = pb.ListAuditResponse(entries=(_entry(row, removed.get(row["id"], ())) for row in shown))
+        entries = rows[: request.limit]
+        removed = await self._removed(self._database, company_id, entries) if self._removed and entries else {}
+        answer = pb.ListAuditResponse(entries=(_entry(row, removed.get(row["id"], ())) for row in entries))
         if len(rows) > request.limit:
             answer.next_before_id = rows[request.limit - 1]["id"]
         return answer

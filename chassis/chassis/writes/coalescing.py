@@ -64,22 +64,22 @@ class CoalescingInsert(IdempotentInsert):
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
         given_claims = array_rows("given_claim", {**kinds, "lock": sa.BigInteger()}, prefix="claim_", numbered=True)
         ok = sa.func.pg_try_advisory_xact_lock(given_claims.c.lock, type_=sa.Boolean).label("ok")
-        asked = sa.select(given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
-        free = sa.select(*(asked.c[name] for name in CLAIM_COLUMNS)).where(asked.c.ok).order_by(asked.c.n)
+        requests = sa.select(given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        free = sa.select(*(requests.c[name] for name in CLAIM_COLUMNS)).where(requests.c.ok).order_by(requests.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in KEY)).cte("claimed")
         # If a key occurs twice in one statement, the claim belongs to the first occurrence that got the lock: another
         # session may release the lock between the two tries.
-        same = sa.and_(asked.c.ok, *(claimed.c[name] == asked.c[name] for name in KEY))
-        first = sa.select(sa.func.min(asked.c.n).label("n")).select_from(asked.join(claimed, same))
+        same = sa.and_(requests.c.ok, *(claimed.c[name] == requests.c[name] for name in KEY))
+        first = sa.select(sa.func.min(requests.c.n).label("n")).select_from(requests.join(claimed, same))
         mine = first.group_by(*(claimed.c[name] for name in KEY)).cte("mine")
         effects = []
         for table, columns in self._columns.items():
             types = {column.name: column.type for column in columns}
             rows = array_rows(f"given_{table.name}", types, prefix=f"{table.name}_", numbered=True)
             names = [column.name for column in columns]
-            given = (self._value(column, rows.c[column.name]) for column in columns)
-            values = sa.select(*given).select_from(rows.join(mine, mine.c.n == rows.c.n))
+            new_values = (self._value(column, rows.c[column.name]) for column in columns)
+            values = sa.select(*new_values).select_from(rows.join(mine, mine.c.n == rows.c.n))
             effects.append(insert(table).from_select(names, values, include_defaults=False).cte(f"new_{table.name}"))
         self._several = Statement(sa.select(mine.c.n).add_cte(*effects))
 
@@ -98,25 +98,27 @@ class CoalescingInsert(IdempotentInsert):
             return await self._reply_if_committed(database, claim, fault)
         return await self._together.ask(_Write(database, claim, status, reply, rows, named))
 
-    async def _write_alone(self, one: _Write) -> WriteReply:
-        return await super().write(*one)
+    async def _write_alone(self, write: _Write) -> WriteReply:
+        return await super().write(*write)
 
-    async def _write_several(self, some: Sequence[_Write]) -> list[WriteReply | None]:
-        asked = [one.claim.whole(one.status, one.reply) | {"claim_lock": one.claim.lock} for one in some]
-        values = {name: [row[name] for row in asked] for name in asked[0]}
+    async def _write_several(self, writes: Sequence[_Write]) -> list[WriteReply | None]:
+        ledger_rows = [
+            write.claim.whole(write.status, write.reply) | {"claim_lock": write.claim.lock} for write in writes
+        ]
+        values = {name: [row[name] for row in ledger_rows] for name in ledger_rows[0]}
         for table, columns in self._columns.items():
             for column in columns:
-                values[f"{table.name}_{column.name}"] = [one.rows[table][column.name] for one in some]
-        least = {name: min(one.named[name] for one in some) for name in some[0].named}
+                values[f"{table.name}_{column.name}"] = [write.rows[table][column.name] for write in writes]
+        least = {name: min(write.named[name] for write in writes) for name in writes[0].named}
         failpoint("write-before-statement")
-        done = {row["n"] for row in await some[0].database.rows(self._several, **values, **least)}
+        done = {row["n"] for row in await writes[0].database.rows(self._several, **values, **least)}
         failpoint("write-after-commit")
-        for n, one in enumerate(some, start=1):
+        for n, write in enumerate(writes, start=1):
             if n in done:
-                one.database.committed(changes(one.rows))
+                write.database.committed(changes(write.rows))
         return [
-            WriteReply(status=one.status, body=one.reply, replayed=False) if n in done else None
-            for n, one in enumerate(some, start=1)
+            WriteReply(status=write.status, body=write.reply, replayed=False) if n in done else None
+            for n, write in enumerate(writes, start=1)
         ]
 
 
@@ -147,8 +149,8 @@ class _Change(NamedTuple):
 
 class _Decided(NamedTuple):
     n: int
-    one: _Change
-    made: Decision
+    change: _Change
+    decision: Decision
     row: Record
 
 
@@ -203,34 +205,34 @@ class CoalescingWrite(IdempotentWrite):
         # In the task of the caller, so that it ends if the caller leaves while it waits for the row.
         return await self.write(database, claim, row_id, decide, company_id=claim.company_id, id=row_id)
 
-    async def _one(self, one: _Change) -> WriteReply | _DecideAlone:
+    async def _one(self, change: _Change) -> WriteReply | _DecideAlone:
         try:
-            return (await self._several([one]))[0]
+            return (await self._several([change]))[0]
         except (DatabaseUnavailable, UniqueViolationError):
             return DECIDE_ALONE
 
-    async def _several(self, some: Sequence[_Change]) -> Sequence[WriteReply | _DecideAlone]:
-        answers: list[WriteReply | _DecideAlone] = [DECIDE_ALONE] * len(some)
-        database = some[0].database
+    async def _several(self, changes_asked: Sequence[_Change]) -> Sequence[WriteReply | _DecideAlone]:
+        answers: list[WriteReply | _DecideAlone] = [DECIDE_ALONE] * len(changes_asked)
+        database = changes_asked[0].database
         # Only the first change of a row, and the first with a key.
-        of_rows = {(one.claim.company_id, one.row_id): n for n, one in reversed([*enumerate(some)])}
-        of_keys = {tuple(one.claim.key().values()): n for n, one in reversed([*enumerate(some)])}
-        asked = sorted(set(of_rows.values()) & set(of_keys.values()))
+        of_rows = {(change.claim.company_id, change.row_id): n for n, change in reversed([*enumerate(changes_asked)])}
+        of_keys = {tuple(change.claim.key().values()): n for n, change in reversed([*enumerate(changes_asked)])}
+        numbers = sorted(set(of_rows.values()) & set(of_keys.values()))
         failpoint("write-before-statement")
         await database.check_clock()
-        keys = [some[n].claim.key() | {"row_id": some[n].row_id} for n in asked]
+        keys = [changes_asked[n].claim.key() | {"row_id": changes_asked[n].row_id} for n in numbers]
         decided: list[_Decided] = []
         replays: list[Mapping[str, Any]] = []
         for row in await database.rows(self._read_many, **_columns(keys)):
-            n = asked[row["n"] - 1]
-            one = some[n]
+            n = numbers[row["n"] - 1]
+            change = changes_asked[n]
             if row["kept_fingerprint"] is not None:
-                if row["kept_fingerprint"] == one.claim.fingerprint:
+                if row["kept_fingerprint"] == change.claim.fingerprint:
                     answers[n] = WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)
-                    replays.append(one.claim.key())
+                    replays.append(change.claim.key())
             elif row["of_n"] is not None:
                 with contextlib.suppress(Refusal):  # it is decided again, under the locks
-                    decided.append(_Decided(n, one, one.decide(row), row))
+                    decided.append(_Decided(n, change, change.decide(row), row))
         if replays:  # one commit for all of them: each waits for the standby
             await database.execute(self._hold_many, **_columns(replays))
         if not decided:
@@ -240,22 +242,27 @@ class CoalescingWrite(IdempotentWrite):
         done = [decided[row["n"] - 1] for row in await database.rows(self._write_many, **self._values(decided))]
         if done:
             failpoint("write-after-commit")
-        for n, one, made, _ in done:
-            answers[n] = WriteReply(status=made.status, body=made.reply, replayed=False)
-            database.committed(self._changed(one.claim, one.row_id, made))
+        for n, change, decision, _ in done:
+            answers[n] = WriteReply(status=decision.status, body=decision.reply, replayed=False)
+            database.committed(self._changed(change.claim, change.row_id, decision))
         return answers
 
     def _values(self, decided: Sequence[_Decided]) -> dict[str, list[Any]]:
         """The parameters of the statement that writes."""
         whole = []
-        for _, one, made, row in decided:
+        for _, change, decision, row in decided:
             seen = {f"seen_{name}": row[name] for name in self._seen} | {"seen_version": row["seen_version"]}
-            new = {f"new_{name}": made.values[f"new_{name}"] for name in self._sets}
-            key = one.claim.whole(made.status, made.reply) | {"lock": one.claim.lock, "row_id": one.row_id}
+            new = {f"new_{name}": decision.values[f"new_{name}"] for name in self._sets}
+            key = change.claim.whole(decision.status, decision.reply) | {
+                "lock": change.claim.lock,
+                "row_id": change.row_id,
+            }
             whole.append(key | seen | new)
         values = _columns(whole)
         for table, names in self._columns.items():
-            made_rows = [(n, row) for n, (_, _, made, _) in enumerate(decided, 1) for row in made.rows.get(table, ())]
+            made_rows = [
+                (n, row) for n, (_, _, decision, _) in enumerate(decided, 1) for row in decision.rows.get(table, ())
+            ]
             values[f"{table.name}_of_n"] = [n for n, _ in made_rows]
             values |= columns_of([row for _, row in made_rows], names, f"{table.name}_")
         return values
@@ -265,14 +272,16 @@ def _reads(claims: sa.Table, locked: sa.Table, look: Selection) -> Selection:
     """The rows and the stored replies for arrays of keys and row ids."""
     c = locked.c
     keys = {f"claim_{name}": claims.c[name].type for name in KEY} | {"row_id": sa.BigInteger()}
-    asked = array_rows("asked", keys, numbered=True)
-    rows = look.add_columns(c.version.label("seen_version"), asked.c.n.label("of_n")).where(
-        c.company_id == asked.c.claim_company_id, c.id == asked.c.row_id
+    requests = array_rows("asked", keys, numbered=True)
+    rows = look.add_columns(c.version.label("seen_version"), requests.c.n.label("of_n")).where(
+        c.company_id == requests.c.claim_company_id, c.id == requests.c.row_id
     )
-    found = rows.subquery("found")
+    rows_read = rows.subquery("found")
     stored = [claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:]]
-    both = asked.outerjoin(claims, _same_key(claims, asked)).outerjoin(found, found.c.of_n == asked.c.n)
-    return sa.select(*found.c, asked.c.n, *stored).select_from(both)
+    both = requests.outerjoin(claims, _same_key(claims, requests)).outerjoin(
+        rows_read, rows_read.c.of_n == requests.c.n
+    )
+    return sa.select(*rows_read.c, requests.c.n, *stored).select_from(both)
 
 
 def _holds(claims: sa.Table) -> Selection:
@@ -293,11 +302,11 @@ class _Written:
         types = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
         types |= {"lock": sa.BigInteger(), "row_id": sa.BigInteger(), "seen_version": locked.c.version.type}
         types |= {f"seen_{label.name}": label.type for label in carried}
-        given = array_rows("given", types | {f"new_{name}": locked.c[name].type for name in sets}, numbered=True)
-        ok = sa.func.pg_try_advisory_xact_lock(given.c.lock, type_=sa.Boolean).label("ok")
-        self._asked = sa.select(given.c, ok).cte("asked").prefix_with("MATERIALIZED")
-        asked = self._asked.c
-        self._of_row = (locked.c.company_id == asked.claim_company_id, locked.c.id == asked.row_id)
+        parameters = array_rows("given", types | {f"new_{name}": locked.c[name].type for name in sets}, numbered=True)
+        ok = sa.func.pg_try_advisory_xact_lock(parameters.c.lock, type_=sa.Boolean).label("ok")
+        self._asked = sa.select(parameters.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        requests = self._asked.c
+        self._of_row = (locked.c.company_id == requests.claim_company_id, locked.c.id == requests.row_id)
 
     def statement(
         self,
@@ -316,32 +325,32 @@ class _Written:
 
     def _held(self, guards: Sequence[sa.Label[Any]]) -> sa.CTE:
         """The changes whose rows are locked now, as they were read."""
-        asked, locked = self._asked, self._locked
+        requests, locked = self._asked, self._locked
         as_seen = [
-            locked.c.version == asked.c.seen_version,
-            *(guard.element == asked.c[f"seen_{guard.name}"] for guard in guards),
+            locked.c.version == requests.c.seen_version,
+            *(guard.element == requests.c[f"seen_{guard.name}"] for guard in guards),
         ]
-        rows = asked.join(locked, sa.and_(*self._of_row))
-        as_was = sa.select(asked.c.n).select_from(rows).where(asked.c.ok, *as_seen)
+        rows = requests.join(locked, sa.and_(*self._of_row))
+        as_was = sa.select(requests.c.n).select_from(rows).where(requests.c.ok, *as_seen)
         lock = as_was.with_for_update(key_share=True, skip_locked=True, of=locked)
         return lock.cte("held").prefix_with("MATERIALIZED")
 
     def _claimed(self, held: sa.CTE) -> sa.CTE:
         """The changes whose keys are claimed now."""
-        asked, claims = self._asked, self._claims
-        free = sa.select(*(asked.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == asked.c.n)
+        requests, claims = self._asked, self._claims
+        free = sa.select(*(requests.c[f"claim_{name}"] for name in CLAIM_COLUMNS)).join(held, held.c.n == requests.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in KEY)).cte("claimed")
-        done = asked.join(claimed, _same_key(claimed, asked))
-        return sa.select(asked.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
+        done = requests.join(claimed, _same_key(claimed, requests))
+        return sa.select(requests.c.n).select_from(done).cte("mine").prefix_with("MATERIALIZED")
 
     def _changed(self, mine: sa.CTE, only_if: Mapping[str, ConditionSeen]) -> sa.CTE:
-        asked, version = self._asked.c, self._locked.c.version
-        values: dict[str, Expression] = {name: asked[f"new_{name}"] for name in self._sets}
+        requests, version = self._asked.c, self._locked.c.version
+        values: dict[str, Expression] = {name: requests[f"new_{name}"] for name in self._sets}
         for name, condition in only_if.items():
-            seen = asked[f"seen_{condition.label.name}"]
+            seen = requests[f"seen_{condition.label.name}"]
             values[name] = sa.case((condition.holds(seen), values[name]))
-        changed = sa.update(self._locked).where(*self._of_row, asked.n == mine.c.n, version < asked.new_version)
+        changed = sa.update(self._locked).where(*self._of_row, requests.n == mine.c.n, version < requests.new_version)
         return changed.values(values).returning(_ONE).cte("changed")
 
 

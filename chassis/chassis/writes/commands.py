@@ -35,19 +35,21 @@ def fields(request: Message, *names: str) -> dict[str, Any]:
     some requests have, has the value None. Raises Refusal 400 for a name that can't be cleared, for one that is both
     set and cleared, and for a text with the character NUL, which can't be stored.
     """
-    known: Any = request.DESCRIPTOR.fields_by_name
-    given = {name: getattr(request, name) for name in names if not known[name].has_presence or request.HasField(name)}
-    for name, value in given.items():
-        several = value if known[name].is_repeated else [value]
-        if any(isinstance(one, str) and "\0" in one for one in several):
+    descriptors: Any = request.DESCRIPTOR.fields_by_name
+    values = {
+        name: getattr(request, name) for name in names if not descriptors[name].has_presence or request.HasField(name)
+    }
+    for name, value in values.items():
+        several = value if descriptors[name].is_repeated else [value]
+        if any(isinstance(text, str) and "\0" in text for text in several):
             raise invalid_request(f"{name} must not hold the character NUL.", name)
     for name in getattr(request, "clear", ()):
-        if name not in names or not known[name].has_presence:
+        if name not in names or not descriptors[name].has_presence:
             raise invalid_request("clear may name the optional fields of the request only.", "clear")
-        if name in given:
+        if name in values:
             raise invalid_request("A field can be set or cleared, not both.", name)
-        given[name] = None
-    return given
+        values[name] = None
+    return values
 
 
 def claim_of_actor(call: Call, request: Any, company: int) -> Claim:
@@ -171,16 +173,16 @@ class CommandRunner(Ledger):
         it is about, for callers whose token names no company; by default the token's. If the work raises, everything
         is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
-        whose = company or company_id(call)
-        claim = claim_of_actor(call, request, whose)
+        record_company = company or company_id(call)
+        claim = claim_of_actor(call, request, record_company)
         try:
             async with self._database.waiters, self._database.transaction() as connection:
                 stored = await self.stored_in(connection, claim)
                 if stored is None:
-                    command = Command(self, connection, call, whose)
-                    made = await work(command)
+                    command = Command(self, connection, call, record_company)
+                    answer = await work(command)
                     failpoint("write-decided")
-                    await self.keep(connection, claim, made.SerializeToString())
+                    await self.keep(connection, claim, answer.SerializeToString())
                     failpoint("write-before-commit")
         except UniqueViolationError as fault:
             if fault.constraint_name != CLAIM:
@@ -192,4 +194,4 @@ class CommandRunner(Ledger):
         if self._outbox is not None:
             self._outbox.wake()
         failpoint("write-after-commit")
-        return made
+        return answer

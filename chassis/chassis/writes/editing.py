@@ -59,8 +59,8 @@ class EditableFields:
         clearable: the fields that requests may clear; None: all that the row does not require."""
         self._clearable = clearable
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
-        wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
-        self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
+        definitions: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
+        self._kind = msgspec.defstruct(row.__name__, definitions, kw_only=True)
         plain = typing.get_type_hints(row)
         instant = datetime.datetime
         self._instants = {name for name in names if instant in (plain[name], *typing.get_args(plain[name]))}
@@ -70,17 +70,17 @@ class EditableFields:
 
     def of(self, request: Message) -> dict[str, Any]:
         """The values that the request sets, by name; None for a cleared field. Raises Refusal 400 or 422."""
-        known: Any = request.DESCRIPTOR.fields_by_name
-        found = fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
-        for name, value in found.items():
+        descriptors: Any = request.DESCRIPTOR.fields_by_name
+        sent = fields(request, *(name for name in self._kind.__struct_fields__ if name in descriptors))
+        for name, value in sent.items():
             if value is None and self._clearable is not None and name not in self._clearable:
                 raise invalid_request(f"clear may name {', '.join(sorted(self._clearable))} only.", "clear")
-            if known[name].enum_type is not None and value is not None:
-                found[name] = _label(known[name].enum_type, value)
+            if descriptors[name].enum_type is not None and value is not None:
+                sent[name] = _label(descriptors[name].enum_type, value)
             elif name in self._instants and type(value) is str and len(value) == len("YYYY-MM-DD"):
-                found[name] = f"{value}T00:00:00Z"
-        checked = bodies.check(self._kind, found)
-        values = {name: getattr(checked, name) for name in found}
+                sent[name] = f"{value}T00:00:00Z"
+        checked = bodies.check(self._kind, sent)
+        values = {name: getattr(checked, name) for name in sent}
         for name in self._required & values.keys():
             if values[name] is None:
                 raise invalid_request(f"{name} can't be cleared.", name)

@@ -202,8 +202,8 @@ class IdempotentInsert(Ledger):
         }
         effects = []
         for table, columns in self._columns.items():
-            given = (self._value(c, param(f"{table.name}_{c.name}", c.type)) for c in columns)
-            values = sa.select(*given).select_from(mine)
+            new_values = (self._value(c, param(f"{table.name}_{c.name}", c.type)) for c in columns)
+            values = sa.select(*new_values).select_from(mine)
             effect = insert(table).from_select([c.name for c in columns], values)
             effects.append(effect.returning(_ONE).cte(f"new_{table.name}"))
         done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
@@ -348,20 +348,20 @@ class IdempotentWrite(Ledger):
         held = f"WITH held AS MATERIALIZED (SELECT {lock_row} FOR NO KEY UPDATE)"
         self._begin = f"SELECT {_LOCK}; {held} SELECT {_HOLD}"
         # A row that comes between the lock and the look is not locked, and counts as not there.
-        found = look.add_columns(sa.literal_column(_IS_HELD).label("is_there")).subquery("found")
+        looked_at = look.add_columns(sa.literal_column(_IS_HELD).label("is_there")).subquery("found")
         ok: sa.ColumnElement[bool] = sa.literal_column(_IS_LOCKED).label("ok")
-        one = sa.select(_ONE).subquery("one_row")
-        both = one.outerjoin(self._stored, sa.true()).outerjoin(found, sa.true())
-        self._read = Statement(sa.select(*found.c, ok, *self._stored.c).select_from(both))
-        made = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
-        counts = [sa.select(sa.func.count()).select_from(one).scalar_subquery() >= 0 for one in made]
+        single_row = sa.select(_ONE).subquery("one_row")
+        both = single_row.outerjoin(self._stored, sa.true()).outerjoin(looked_at, sa.true())
+        self._read = Statement(sa.select(*looked_at.c, ok, *self._stored.c).select_from(both))
+        updated = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
+        counts = [sa.select(sa.func.count()).select_from(single_row).scalar_subquery() >= 0 for single_row in updated]
         self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
         effects = []
         for table, names in self._columns.items():
             rows = sa.select(*array_rows_of(table, names, f"{table.name}_").c).where(*counts)
             effects.append(insert(table).from_select(names, rows, include_defaults=False).cte(f"new_{table.name}"))
         effects.append(insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False).cte("claimed"))
-        self._write = Statement(sa.select(_ONE).add_cte(*made, *effects))
+        self._write = Statement(sa.select(_ONE).add_cte(*updated, *effects))
 
     async def write(
         self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision], **named: Any
@@ -381,14 +381,14 @@ class IdempotentWrite(Ledger):
                 done = await self._replay(connection, claim, row)
                 if done is not None:
                     return done
-                made = decide(row if row["is_there"] else None)
-                assert made.rows.keys() <= self._columns.keys()
-                values = dict(made.values)
+                decision = decide(row if row["is_there"] else None)
+                assert decision.rows.keys() <= self._columns.keys()
+                values = dict(decision.values)
                 for table, names in self._columns.items():
-                    values |= columns_of(made.rows.get(table, ()), names, f"{table.name}_")
+                    values |= columns_of(decision.rows.get(table, ()), names, f"{table.name}_")
                 failpoint("write-decided")
-                await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
-                connection.changed |= self._changed(claim, row_id, made)
+                await connection.execute(self._write, **claim.whole(decision.status, decision.reply), **values)
+                connection.changed |= self._changed(claim, row_id, decision)
                 failpoint("write-before-commit")
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
@@ -401,16 +401,16 @@ class IdempotentWrite(Ledger):
             return await self._reply_if_committed(database, claim, fault)
         failpoint("write-after-commit")
         if database.hand_over is not None:
-            await database.hand_over([row for rows in made.rows.values() for row in rows if CHANGED in row])
-        return WriteReply(status=made.status, body=made.reply, replayed=False)
+            await database.hand_over([row for rows in decision.rows.values() for row in rows if CHANGED in row])
+        return WriteReply(status=decision.status, body=decision.reply, replayed=False)
 
-    def _changed(self, claim: Claim, row_id: int, made: Decision) -> set[Change]:
+    def _changed(self, claim: Claim, row_id: int, decision: Decision) -> set[Change]:
         """The records that a write changes."""
-        found: set[Change] = {(claim.company_id, *one) for one in made.changed}
-        found.add((claim.company_id, self._locked_kind, row_id))
-        for some in made.rows.values():
-            found.update(*(row.get(CHANGED, ()) for row in some))
-        return found
+        changed: set[Change] = {(claim.company_id, *record) for record in decision.changed}
+        changed.add((claim.company_id, self._locked_kind, row_id))
+        for rows in decision.rows.values():
+            changed.update(*(row.get(CHANGED, ()) for row in rows))
+        return changed
 
 
 def _stored(row: Record, claim: Claim) -> WriteReply | None:

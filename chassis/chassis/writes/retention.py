@@ -72,9 +72,9 @@ class Retention:
             named = [(*key, Claim(*key, b"").lock) for key in keys]
             values = dict(zip(self._names, map(list, zip(*named, strict=True)), strict=True))
             done = await self._database.execute(self._forget, before=before, **values)
-            some, last = int(done.split()[-1]), rows[-1]["recorded_at"]
-            gone += some
-            if len(rows) < BATCH or (last == after and not some):
+            deleted, last = int(done.split()[-1]), rows[-1]["recorded_at"]
+            gone += deleted
+            if len(rows) < BATCH or (last == after and not deleted):
                 break
             after = last
         return gone
