@@ -23,8 +23,8 @@ def _compiled() -> FileDescriptorSet:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
         folders = [here, here.parents[1] / "proto", importlib.resources.files("grpc_tools") / "_proto"]
-        wanted = [*(f"-I{one}" for one in folders), f"--descriptor_set_out={out}", "parcels.proto"]
-        assert protoc.main(["protoc", *wanted]) == 0
+        arguments = [*(f"-I{imported}" for imported in folders), f"--descriptor_set_out={out}", "parcels.proto"]
+        assert protoc.main(["protoc", *arguments]) == 0
         return FileDescriptorSet.FromString(out.read_bytes())
 
 

@@ -17,12 +17,14 @@ POSTGRESQL = "postgresql://"
 
 async def make_tables(database: Database, metadata: sa.MetaData) -> None:
     """Makes the sequences, tables and indexes of the metadata."""
-    made: list[Any] = []
-    metadata.create_all(sa.create_mock_engine(POSTGRESQL, lambda ddl, *_, **__: made.append(ddl)), checkfirst=False)
+    statements: list[Any] = []
+    metadata.create_all(
+        sa.create_mock_engine(POSTGRESQL, lambda ddl, *_, **__: statements.append(ddl)), checkfirst=False
+    )
     dialect = sa.make_url(POSTGRESQL).get_dialect()()
     async with database.connection() as connection:
-        for one in made:
-            await connection.raw.execute(str(one.compile(dialect=dialect)))
+        for statement in statements:
+            await connection.raw.execute(str(statement.compile(dialect=dialect)))
 
 
 def reached(url: str, pooler: PgBouncer | None = None) -> dict[str, Any]:

@@ -114,8 +114,8 @@ def service(name: str = "svc-orders", company_id: int = 0) -> Call:
 
 async def count(database: Database, table: sa.Table, *where: sa.ColumnElement[bool]) -> int:
     """The number of rows."""
-    found: int = await database.value(Statement(sa.select(sa.func.count()).select_from(table).where(*where)))
-    return found
+    rows: int = await database.value(Statement(sa.select(sa.func.count()).select_from(table).where(*where)))
+    return rows
 
 
 async def clear(database: Database) -> None:

@@ -38,8 +38,8 @@ class Block(NamedTuple):
 
 
 def blocks() -> list[Block]:
-    found = BLOCK.finditer(TUTORIAL.read_text())
-    return [Block(one["file"] or "", one["kind"], one["text"]) for one in found]
+    matches = BLOCK.finditer(TUTORIAL.read_text())
+    return [Block(match["file"] or "", match["kind"], match["text"]) for match in matches]
 
 
 class Folder:
@@ -136,13 +136,13 @@ async def published(url: str) -> list[str]:
 
 def test_the_tutorial_works_as_it_is_printed(folder: Folder) -> None:
     service: Process | None = None
-    said = ""
+    printed = ""
     try:
         for block in blocks():
             if block.file:
                 folder.write(block)
             elif block.kind == "text":
-                assert said == block.text
+                assert printed == block.text
             elif block.text == SERVE:
                 assert folder.run(f"python -c '{DIFFERENCES}'") == "[]\n"
                 service = folder.serve()
@@ -150,8 +150,8 @@ def test_the_tutorial_works_as_it_is_printed(folder: Folder) -> None:
                 folder.export(block.text)
             else:
                 assert block.kind == "sh"
-                said = folder.run(block.text)
-        assert service is not None and said
+                printed = folder.run(block.text)
+        assert service is not None and printed
         subjects = asyncio.run(published(folder.own["MAKEREADY_DATABASE_URL"]))
         assert subjects == ["events.svc-parcels.public.property.notice.published"]
         assert service.end() == 0, service.log_tail()

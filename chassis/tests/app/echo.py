@@ -28,21 +28,21 @@ def say(text: str) -> None:
 
 class Echo:
     async def Echo(self, request: Any, call: Call) -> Any:
-        what = request.text
-        if what == "refuse":
+        text = request.text
+        if text == "refuse":
             raise Refusal(422, "too_heavy", "It is too heavy; send it in two parts.", "text")
-        if what == "identity":
+        if text == "identity":
             raise IdentityError("the token names no company")
-        if what == "away":
+        if text == "away":
             raise Unavailable("the depot does not answer")
-        if what == "fault":
+        if text == "fault":
             raise RuntimeError("a secret of the depot's")
-        if what == "who":
+        if text == "who":
             return EchoResponse(text=f"{call.identity.kind} {call.identity.company_id} {call.request_id}")
-        if what == "slow":
+        if text == "slow":
             say("slow")
             await asyncio.sleep(5)  # longer than the test's drain
-        return EchoResponse(text=what)
+        return EchoResponse(text=text)
 
 
 class Faltering:

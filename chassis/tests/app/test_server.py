@@ -176,7 +176,7 @@ async def test_what_lacks_something_says_that_no_replica_need_be_asked(running: 
 async def test_a_fault_is_logged_with_the_request_and_without_values(running: EchoProcess) -> None:
     with pytest.raises(grpc.aio.AioRpcError):
         await running.echo("fault")
-    line = next(one for one in running.log.read_text().splitlines() if '"event": "fault"' in one)
+    line = next(text for text in running.log.read_text().splitlines() if '"event": "fault"' in text)
     assert '"request_id": "req-test"' in line and '"rpc": "EchoService/Echo"' in line
     assert '"locals"' not in line and "authorization" not in line
 
@@ -185,9 +185,9 @@ async def test_every_line_has_a_trace_id_and_those_of_a_call_have_its_callers(ru
     trace_id = secrets.token_hex(16)
     with pytest.raises(grpc.aio.AioRpcError):
         await running.echo("fault", traceparent=f"00-{trace_id}-00f067aa0ba902b7-01")
-    lines = [json.loads(one) for one in running.log.read_text().splitlines() if one.startswith("{")]
-    assert [one["event"] for one in lines if one.get("trace_id") == trace_id] == ["fault"]
-    assert all(re.fullmatch("[0-9a-f]{32}", one.get("trace_id", "")) for one in lines), lines
+    lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines if line.get("trace_id") == trace_id] == ["fault"]
+    assert all(re.fullmatch("[0-9a-f]{32}", line.get("trace_id", "")) for line in lines), lines
 
 
 def _lines_of(url: str) -> list[str]:

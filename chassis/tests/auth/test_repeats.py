@@ -77,11 +77,11 @@ async def call(client: ServiceClient, request: Message | None = None, seconds: f
 
 def failing(times: int, code: grpc.StatusCode = AWAY, trailers: Any = ()) -> Handle:
     """Fails that many times, then answers."""
-    left = [times]
+    remaining = [times]
 
     async def handle(context: Any) -> bytes:
-        left[0] -= 1
-        if left[0] >= 0:
+        remaining[0] -= 1
+        if remaining[0] >= 0:
             await context.abort(code, "why", trailers)
         return b""
 
@@ -220,9 +220,9 @@ async def test_a_process_that_is_busy_with_python_answers_pings(
 ) -> None:
     _, target = process
     # As the product's, but faster, so that the work lasts many pings; and without repeats, which would hide a loss.
-    given = dict(CHANNEL_OPTIONS) | {"grpc.keepalive_time_ms": 200, "grpc.http2.ping_timeout_ms": 2000}
-    del given["grpc.service_config"]
-    channel = grpc.aio.insecure_channel(target, options=list(given.items()))
+    options = dict(CHANNEL_OPTIONS) | {"grpc.keepalive_time_ms": 200, "grpc.http2.ping_timeout_ms": 2000}
+    del options["grpc.service_config"]
+    channel = grpc.aio.insecure_channel(target, options=list(options.items()))
     method: Any = channel.unary_unary(READ_PATH)
     assert await method(b"5", timeout=60) == b""
     await channel.close()

@@ -135,7 +135,7 @@ async def others_ended(database: Database) -> None:
 
 
 def sail(*ids: int, harbour_id: int = 1, company_id: int = FLEET) -> str:
-    rows = ", ".join(f"({company_id}, {one}, 'Boat {one}', {harbour_id})" for one in ids)
+    rows = ", ".join(f"({company_id}, {boat_id}, 'Boat {boat_id}', {harbour_id})" for boat_id in ids)
     return f"INSERT INTO boat (company_id, id, name, harbour_id) VALUES {rows}"
 
 
@@ -151,7 +151,7 @@ async def present(database: Database) -> Feed:
 
 
 def ids(feed: Feed) -> list[int]:
-    return [msgspec.json.decode(one)["entity_id"] for one in feed.documents]
+    return [msgspec.json.decode(document)["entity_id"] for document in feed.documents]
 
 
 def waiting() -> float | None:
@@ -159,19 +159,19 @@ def waiting() -> float | None:
 
 
 def gone(feed: Feed) -> list[int]:
-    return [one["entity_id"] for one in map(msgspec.json.decode, feed.documents) if one["gone"]]
+    return [entry["entity_id"] for entry in map(msgspec.json.decode, feed.documents) if entry["gone"]]
 
 
 async def walk(database: Database, position: bytes = b"", limit: int = 2) -> list[Feed]:
     """All pages from a position."""
-    found = [await page(database, position, limit)]
-    while found[-1].more:
-        found.append(await page(database, found[-1].position, limit))
-    return found
+    pages = [await page(database, position, limit)]
+    while pages[-1].more:
+        pages.append(await page(database, pages[-1].position, limit))
+    return pages
 
 
 def records(feed: Feed) -> list[Any]:
-    return [msgspec.json.decode(one)["record"] for one in feed.documents]
+    return [msgspec.json.decode(document)["record"] for document in feed.documents]
 
 
 async def filled(database: Database) -> None:

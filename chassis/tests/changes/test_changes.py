@@ -47,12 +47,12 @@ async def test_a_record_appears_once_at_its_latest_state(database: Database) -> 
     await run(database, sail(1, 2, 3), sail(9, company_id=OTHERS), sail(4))
     first = await page(database, limit=3)
     assert (ids(first), first.more) == ([1, 2, 3], True)
-    rest = await page(database, first.position)
-    assert (ids(rest), rest.more) == ([4], False)
-    assert not (await page(database, rest.position)).documents
+    second = await page(database, first.position)
+    assert (ids(second), second.more) == ([4], False)
+    assert not (await page(database, second.position)).documents
 
     await run(database, "UPDATE boat SET name = 'Again' WHERE id = 2", "UPDATE boat SET name = 'New' WHERE id = 2")
-    again = await page(database, rest.position)
+    again = await page(database, second.position)
     assert again.documents == [
         b'{"schema_version":1,"entity_type":"boat","entity_id":2,"gone":false,"record":'
         b'{"schema_version":1,"entity_type":"boat","entity_id":2,"name":"New",'
@@ -90,12 +90,12 @@ async def test_a_reader_does_not_hear_of_what_was_gone_before_it_began(database:
         "UPDATE boat SET name = 'Again' WHERE id IN (2, 6)",
     )
     walked = [first, *await walk(database, first.position)]
-    assert [one for each in walked for one in ids(each)] == [3, 6, *range(9, 30, 3), 1, 3, 30, 2, 6]
-    assert {one for each in walked for one in gone(each)} == {1, 3, 30, 2}
-    assert [(ids(one), gone(one)) for one in await walk(database, snapshot.position)] == [
+    assert [boat_id for feed_page in walked for boat_id in ids(feed_page)] == [3, 6, *range(9, 30, 3), 1, 3, 30, 2, 6]
+    assert {boat_id for feed_page in walked for boat_id in gone(feed_page)} == {1, 3, 30, 2}
+    assert [(ids(feed_page), gone(feed_page)) for feed_page in await walk(database, snapshot.position)] == [
         ([1, 3], [1, 3]), ([30, 2], [30, 2]), ([6], [])
     ]  # fmt: skip
-    later = [one for each in await walk(database) for one in ids(each)]
+    later = [boat_id for feed_page in await walk(database) for boat_id in ids(feed_page)]
     assert later == [*range(9, 30, 3), 6]
 
 
@@ -103,11 +103,11 @@ async def test_a_page_passes_many_records_that_are_of_no_use_to_its_reader(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await run(database, sail(*range(1, 1501)), "UPDATE boat SET is_public = false WHERE id < 1500", sail(1501))
-    assert [(ids(one), one.more) for one in await walk(database)] == [([1500, 1501], False)]
+    assert [(ids(feed_page), feed_page.more) for feed_page in await walk(database)] == [([1500, 1501], False)]
     monkeypatch.setattr(feed, "PASSES_MAX", 2)
-    found = await walk(database)
-    assert [one.more for one in found] == [True] * (len(found) - 1) + [False]
-    assert [one for each in found for one in ids(each)] == [1500, 1501] and len(found) > 5
+    pages = await walk(database)
+    assert [feed_page.more for feed_page in pages] == [True] * (len(pages) - 1) + [False]
+    assert [boat_id for feed_page in pages for boat_id in ids(feed_page)] == [1500, 1501] and len(pages) > 5
 
 
 async def test_what_an_open_transaction_may_change_is_not_passed(database: Database) -> None:
@@ -153,10 +153,10 @@ async def test_readers_miss_nothing_of_many_writers(database: Database) -> None:
         position = b""
         while True:
             is_last = ended.is_set()
-            found = await page(database, position, limit=7)
-            position = found.position
-            copy.update(zip(ids(found), found.documents, strict=True))
-            if is_last and not found.more:
+            feed = await page(database, position, limit=7)
+            position = feed.position
+            copy.update(zip(ids(feed), feed.documents, strict=True))
+            if is_last and not feed.more:
                 return copy
 
     reader = asyncio.create_task(read())
@@ -189,11 +189,11 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
     assert heard == [(FLEET, "boat", 0)] * 5
 
     met: list[Any] = []
-    while (found := await page(database, after, limit=200)).documents:
-        met += records(found)
-        after = found.position
-    assert sorted(one["entity_id"] for one in met) == [*range(1, 2501), 3001]
-    assert {one["harbour"]["name"] for one in met} == {"Kingston", "Burntisland"}
+    while (feed := await page(database, after, limit=200)).documents:
+        met += records(feed)
+        after = feed.position
+    assert sorted(record["entity_id"] for record in met) == [*range(1, 2501), 3001]
+    assert {record["harbour"]["name"] for record in met} == {"Kingston", "Burntisland"}
     async with database.connection() as connection:
         assert await connection.raw.fetchval("SELECT max(version) FROM boat") == 1, "only its place has changed"
 
@@ -202,16 +202,16 @@ async def test_rows_that_come_and_go_move_the_record(database: Database) -> None
     await run(database, sail(1, 2))
     await filled(database)
     position = (await page(database)).position
-    for change, shown in (
+    for change, captain_name in (
         (f"INSERT INTO captain VALUES ({FLEET}, 1, 'Ada')", "Ada"),
         ("UPDATE captain SET name = 'Grace'", "Grace"),
         ("DELETE FROM captain", None),
     ):
         await run(database, change)
         await filled(database)
-        found = await page(database, position)
-        assert [(one["entity_id"], one["captain"]) for one in records(found)] == [(1, shown)]
-        position = found.position
+        feed = await page(database, position)
+        assert [(record["entity_id"], record["captain"]) for record in records(feed)] == [(1, captain_name)]
+        position = feed.position
 
 
 async def test_positions_end_with_their_history(database: Database) -> None:
@@ -237,7 +237,9 @@ async def test_records_of_another_servers_backup_are_served_once_they_are_in_ord
     await run(database, sail(1, 3), sail(4, company_id=OTHERS))
     position = (await page(database)).position
     unknown = 10**15  # a transaction that this server will not begin for long
-    copied = ", ".join(f"({of}, {n}, 'Copied', 1, '{unknown + n}')" for of, n in ((FLEET, 2), (FLEET, 5), (OTHERS, 6)))
+    copied = ", ".join(
+        f"({company_id}, {n}, 'Copied', 1, '{unknown + n}')" for company_id, n in ((FLEET, 2), (FLEET, 5), (OTHERS, 6))
+    )
     await run(
         database,
         f"INSERT INTO boat (company_id, id, name, harbour_id, changed_xid) VALUES {copied}",
@@ -290,9 +292,9 @@ async def test_a_column_beside_the_record_moves_none_and_a_record_that_is_not_se
 
 
 def test_a_feed_that_shows_what_nothing_follows_is_refused() -> None:
-    shown = boat.join(harbour, harbour.c.id == boat.c.harbour_id)
+    joined = boat.join(harbour, harbour.c.id == boat.c.harbour_id)
     with pytest.raises(TypeError, match=r"show harbour\.depth by harbour_id, and nothing follows it"):
-        Changes("boat", sa.select(boat.c.id, harbour.c.depth).select_from(shown), boat)
+        Changes("boat", sa.select(boat.c.id, harbour.c.depth).select_from(joined), boat)
     # By a column that the follow does not name.
     by_other = boat.join(harbour, harbour.c.id == boat.c.version)
     with pytest.raises(TypeError, match=r"harbour\.name by version"):

@@ -68,7 +68,7 @@ async def served(database: Database, boat_id: int = 1, *, is_followed: bool = Tr
         while feed.documents:
             documents += feed.documents
             feed = await boats.feed(FLEET, Ask(position=feed.position))
-        assert [one for one in documents if b'"entity_id":%d,"gone"' % boat_id in one] == [
+        assert [document for document in documents if b'"entity_id":%d,"gone"' % boat_id in document] == [
             b"%b%b}" % (HEAD % boat_id, fetched)
         ]
     return json.loads(fetched)
@@ -146,9 +146,9 @@ async def test_a_fetch_takes_several_keys_and_finds_those_of_the_company(databas
     await filled(database)
     await run(database, "UPDATE boat SET name = 'Renamed' WHERE id = 2")  # has no document
     keys = [(FLEET, 2), (FLEET, 3), (FLEET, 1), (OTHERS, 3), (FLEET, 4), (FLEET, 2), (FLEET, 9)]
-    found = await DOCUMENTS.fetch(database, RENDERER, keys)
-    assert [None if one is None else one.entity_id for one in found] == [2, None, 1, 3, None, 2, None]
-    assert found[0] == found[5] and found[0] is not None and json.loads(found[0].json)["name"] == "Renamed"
+    fetched = await DOCUMENTS.fetch(database, RENDERER, keys)
+    assert [None if document is None else document.entity_id for document in fetched] == [2, None, 1, 3, None, 2, None]
+    assert fetched[0] == fetched[5] and fetched[0] is not None and json.loads(fetched[0].json)["name"] == "Renamed"
     with pytest.raises(Refusal, match="No boat with that id"):
         await reads(database).fetch(FLEET, 3)
 

@@ -32,21 +32,21 @@ async def boats(database: Database) -> RecordReads[Any]:
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Key]]:
     """The keys of each statement that fetched boats since."""
-    asked: list[Sequence[Key]] = []
+    fetched_keys: list[Sequence[Key]] = []
     fetch = DOCUMENTS.fetch
 
     async def recorded(database: Database, renderer: Any, keys: Sequence[Key]) -> Any:
-        asked.append(keys)
+        fetched_keys.append(keys)
         return await fetch(database, renderer, keys)
 
     monkeypatch.setattr(DOCUMENTS, "fetch", recorded)
-    return asked
+    return fetched_keys
 
 
 async def fetched(boats: RecordReads[Any], *keys: Key) -> list[Any]:
     """By key, in their order: the record's id, or what the fetch raised."""
     answers = await asyncio.gather(*(boats.fetch(*key) for key in keys), return_exceptions=True)
-    return [one if isinstance(one, BaseException) else json.loads(one.json)["entity_id"] for one in answers]
+    return [answer if isinstance(answer, BaseException) else json.loads(answer.json)["entity_id"] for answer in answers]
 
 
 async def test_a_lone_fetch_has_a_statement_of_its_own(
@@ -82,7 +82,7 @@ async def test_what_comes_while_a_statement_runs_shares_the_next(
         others = [asyncio.create_task(boats.fetch(FLEET, number)) for number in (2, 3)]
         await asyncio.sleep(0)
     answers = await asyncio.gather(first, *others)
-    assert [json.loads(one.json)["entity_id"] for one in answers] == [1, 2, 3]
+    assert [json.loads(document.json)["entity_id"] for document in answers] == [1, 2, 3]
     assert statements == [[(FLEET, 1)], [(FLEET, 2), (FLEET, 3)]]
 
 
@@ -94,9 +94,9 @@ async def test_each_company_sees_its_own_records_alone(
     answers = await fetched(boats, *keys)
     assert statements == [keys]  # what is not there is not asked for again
     assert answers[0] == 1 and answers[2] == 50
-    refused = [one for place, one in enumerate(answers) if place not in (0, 2)]
-    assert all(isinstance(one, Refusal) and (one.status, one.code) == (404, "not_found") for one in refused)
-    assert len({one.message for one in refused}) == 1
+    refused = [answer for place, answer in enumerate(answers) if place not in (0, 2)]
+    assert all(isinstance(answer, Refusal) and (answer.status, answer.code) == (404, "not_found") for answer in refused)
+    assert len({answer.message for answer in refused}) == 1
 
 
 async def test_a_record_without_a_document_is_rendered_among_others(
@@ -104,9 +104,9 @@ async def test_a_record_without_a_document_is_rendered_among_others(
 ) -> None:
     await run(database, "UPDATE boat SET name = 'Renamed', version = version + 1 WHERE id IN (2, 3)")
     answers = await asyncio.gather(*(boats.fetch(FLEET, number) for number in (1, 2, 3, 2)))
-    names = [json.loads(one.json)["name"] for one in answers]
+    names = [json.loads(document.json)["name"] for document in answers]
     assert names[1:] == ["Renamed"] * 3 != names[:1] * 3
-    assert [one.version for one in answers] == [1, 2, 2, 2]
+    assert [document.version for document in answers] == [1, 2, 2, 2]
     assert len(statements) == 1
 
 

@@ -54,22 +54,22 @@ def clock() -> Shifted:
 
 @pytest.fixture(scope="module")
 async def url(postgres_server: PostgresServer) -> str:
-    made = Database(postgres_server.create_database("chassis_clocks"), application="tests")
-    await made.open()
-    await make_tables(made, METADATA)
-    await made.close()
-    return made.url
+    database = Database(postgres_server.create_database("chassis_clocks"), application="tests")
+    await database.open()
+    await make_tables(database, METADATA)
+    await database.close()
+    return database.url
 
 
 @pytest.fixture
 async def database(url: str, clock: Shifted) -> AsyncIterator[Database]:
-    made = Database(url, application="tests", clock=clock.now)
-    made._clocks.up = clock.up
-    await made.open()
-    async with made.connection() as connection:
+    opened = Database(url, application="tests", clock=clock.now)
+    opened._clocks.up = clock.up
+    await opened.open()
+    async with opened.connection() as connection:
         await connection.raw.execute("TRUNCATE note, idempotency")
-    yield made
-    await made.close()
+    yield opened
+    await opened.close()
 
 
 async def add(database: Database) -> None:
@@ -79,9 +79,9 @@ async def add(database: Database) -> None:
 
 async def count(database: Database) -> int:
     async with database.transaction(writes=False) as connection:
-        found: int = await connection.value(COUNT)
-    assert found == await database.value(COUNT)
-    return found
+        rows: int = await connection.value(COUNT)
+    assert rows == await database.value(COUNT)
+    return rows
 
 
 @pytest.mark.parametrize("by", [HOUR, -HOUR, 320.0, -320.0])
@@ -141,18 +141,18 @@ async def test_writes_ask_at_most_once_a_second(database: Database, clock: Shift
     clock.by, clock.up_by = HOUR, 2 * clocks.RETRY_SECONDS
     frozen = clock.up()
     database._clocks.up = lambda: frozen
-    asked: list[float] = []
+    questions: list[float] = []
     learn = database._clocks.learn
 
     def counted(before: float, theirs: datetime.datetime, after: float) -> None:
-        asked.append(before)
+        questions.append(before)
         learn(before, theirs, after)
 
     database._clocks.learn = counted  # type: ignore[method-assign]
     for _ in range(20):
         with pytest.raises(ClockSkew):
             await add(database)
-    assert len(asked) == 1
+    assert len(questions) == 1
 
 
 @pytest.mark.parametrize("kind", [idempotency.IdempotentInsert, CoalescingInsert])

@@ -116,8 +116,8 @@ async def test_each_request_gets_its_own_answer_or_fault(
 ) -> None:
     doubling = Doubling(sorted(bad), sorted(passed_on - bad))
     answers = await asyncio.gather(*map(doubling.coalescer.ask, numbers), return_exceptions=True)
-    wanted = [f"{number} is bad" if number in bad else str(2 * number) for number in numbers]
-    assert list(map(str, answers)) == wanted
+    expected = [f"{number} is bad" if number in bad else str(2 * number) for number in numbers]
+    assert list(map(str, answers)) == expected
     assert max(map(len, doubling.batches)) <= AT_ONCE
 
 

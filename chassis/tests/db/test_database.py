@@ -34,8 +34,8 @@ from testkit.poolers import MODES, PgBouncer, pgbouncer
 from ..databases import database_with, reached
 
 metadata = sa.MetaData()
-thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
-MANY = Statement(sa.select(sa.func.count()).select_from(thing))
+crate = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
+MANY = Statement(sa.select(sa.func.count()).select_from(crate))
 
 
 @pytest.fixture(scope="module", params=["no pooler", *MODES])
@@ -156,13 +156,13 @@ async def test_a_wrong_password_is_reported_at_once(how: dict[str, Any]) -> None
 async def test_every_connection_has_the_settings_that_were_asked_for(plans: str, how: dict[str, Any]) -> None:
     other = Database(**how, application="svc-orders", connections=2, plans=plans)
     await other.open()
-    wanted = SERVER_SETTINGS | {"plan_cache_mode": plans, "application_name": "svc-orders"}
+    expected = SERVER_SETTINGS | {"plan_cache_mode": plans, "application_name": "svc-orders"}
     if plans == ONE_PLAN:
-        wanted |= BY_ROWS
+        expected |= BY_ROWS
     for _ in range(3):
         async with other.connection() as connection:
-            found = {name: await connection.raw.fetchval(f"SHOW {name}") for name in wanted}
-        assert found == wanted
+            actual = {name: await connection.raw.fetchval(f"SHOW {name}") for name in expected}
+        assert actual == expected
     await other.close()
 
 
@@ -174,9 +174,9 @@ async def test_the_metrics_count_the_connections_and_who_waits_for_one(how: dict
     other = Database(**how, application="tests", connections=3)
     await other.open()
     assert shown("makeready_database_connections_max") == 3
-    assert [shown("makeready_database_connections", state=one) for one in ("used", "idle")] == [0, 2]
+    assert [shown("makeready_database_connections", state=state) for state in ("used", "idle")] == [0, 2]
     async with other.connection(), other.connection(), other.connection():
-        assert [shown("makeready_database_connections", state=one) for one in ("used", "idle")] == [3, 0]
+        assert [shown("makeready_database_connections", state=state) for state in ("used", "idle")] == [3, 0]
         assert shown("makeready_database_waiting") == 0
         waiting = [asyncio.create_task(other.value(MANY)) for _ in range(4)]
         await asyncio.sleep(0)

@@ -28,7 +28,7 @@ async def test_reserved_ids_are_ascending_and_never_given_twice(database: Databa
     ids = [Ids(database, SEQUENCE, block=3) for _ in range(2)]
     taken = [await ids[number % 2].take(size) for number, size in enumerate([1, 2, 5, 1, 7, 3])]
     assert all(block == sorted(block) for block in taken)
-    flat = [one for block in taken for one in block]
+    flat = [reserved_id for block in taken for reserved_id in block]
     assert len(flat) == len(set(flat)) == 19
 
 
@@ -41,19 +41,19 @@ async def test_ids_taken_at_once_are_never_given_twice(database: Database) -> No
 async def test_a_block_costs_one_statement_however_many_ask_at_once(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, asked = Ids(database, SEQUENCE, block=50), 0
+    ids, statements = Ids(database, SEQUENCE, block=50), 0
     rows = database.rows
 
     async def counted(*args: object, **values: object) -> object:
-        nonlocal asked
-        asked += 1
+        nonlocal statements
+        statements += 1
         return await rows(*args, **values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(database, "rows", counted)
     await asyncio.gather(*(ids.next() for _ in range(50)))
-    assert asked == 1
+    assert statements == 1
     await ids.next()
-    assert asked == 2
+    assert statements == 2
 
 
 async def test_a_process_at_rest_keeps_no_ids_for_later(database: Database) -> None:

@@ -169,8 +169,8 @@ async def test_a_reader_of_two_tables_is_never_in_a_deadlock_with_a_migration_of
     await migrating
     both = "SELECT count(*) FROM pg_attribute WHERE attrelid IN ('a'::regclass, 'b'::regclass) AND attname = 'x'"
     assert await watcher.fetchval(both) == 2
-    for one in (reader, watcher):
-        await one.close()
+    for connection in (reader, watcher):
+        await connection.close()
 
 
 async def test_a_migration_that_never_has_its_locks_lets_readers_through_and_says_so(
@@ -190,8 +190,8 @@ async def test_a_migration_that_never_has_its_locks_lets_readers_through_and_say
             await migrating
     await asyncio.to_thread(run, url)
     assert await asyncio.to_thread(value, url, COLUMNS) == "grams id name"
-    for one in (dump, reader):
-        await one.close()
+    for connection in (dump, reader):
+        await connection.close()
 
 
 async def test_one_that_starts_while_another_migrates_waits_for_it(package: Package, url: str) -> None:

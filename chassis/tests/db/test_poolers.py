@@ -25,9 +25,9 @@ from testkit.poolers import MODES, PgBouncer, pgbouncer, version
 from ..databases import make_tables, reached
 
 metadata = sa.MetaData()
-thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True), sa.Column("n", sa.BigInteger))
+crate = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True), sa.Column("n", sa.BigInteger))
 MINE = Statement(sa.select(sa.func.current_setting(param("name", sa.Text))))
-ADD = Statement(sa.insert(thing).values(id=param("id", sa.BigInteger), n=param("n", sa.BigInteger)))
+ADD = Statement(sa.insert(crate).values(id=param("id", sa.BigInteger), n=param("n", sa.BigInteger)))
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -39,13 +39,13 @@ def pooler(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> I
 @pytest.fixture(scope="module")
 async def owner_url(postgres_server: PostgresServer) -> str:
     """The database's. It is made once: a pooler remembers the password of a role for a while."""
-    made = postgres_server.create_database("chassis_poolers")
-    database = Database(made, application="tests", connections=2)
+    url = postgres_server.create_database("chassis_poolers")
+    database = Database(url, application="tests", connections=2)
     await database.open()
     await make_tables(database, metadata)
     await database.close()
-    await grant_to_service(made)
-    return made
+    await grant_to_service(url)
+    return url
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_each_timeout_ends_what_it_must(
 
 
 async def rows(database: Database) -> set[int]:
-    return {row["id"] for row in await database.rows(Statement(sa.select(thing.c.id)))}
+    return {row["id"] for row in await database.rows(Statement(sa.select(crate.c.id)))}
 
 
 async def test_many_tasks_on_few_connections_of_the_server_lose_and_mix_up_nothing(url: str, pooler: PgBouncer) -> None:
@@ -146,8 +146,8 @@ async def test_a_session_of_ones_own_hears_notices_and_holds_locks(url: str, poo
             await connection.raw.execute("NOTIFY news, 'one'")
         assert await asyncio.wait_for(heard.get(), PATIENCE_SECONDS) == "one"
         assert await session.fetchval("SELECT pg_try_advisory_lock(7)")
-        shown = await session.fetchrow("SELECT current_setting('lock_timeout'), current_setting('application_name')")
-        assert tuple(shown) == ("2s", "listener")
+        settings = await session.fetchrow("SELECT current_setting('lock_timeout'), current_setting('application_name')")
+        assert tuple(settings) == ("2s", "listener")
         async with database.connection() as connection:
             assert not await connection.raw.fetchval("SELECT pg_try_advisory_xact_lock(7)")
     await database.close()
@@ -158,7 +158,9 @@ async def test_changed_defaults_reach_every_connection_of_the_server(url: str, p
     with server_folder() as folder, pgbouncer(folder, postgres_server.url, TRANSACTION) as pooler:
         before = await opened(url, pooler)
         async with before.transaction() as first, before.transaction() as second:  # two connections of the server
-            assert [await one.value(MINE, name="plan_cache_mode") for one in (first, second)] == [module.ONE_PLAN] * 2
+            assert [await connection.value(MINE, name="plan_cache_mode") for connection in (first, second)] == [
+                module.ONE_PLAN
+            ] * 2
         async with before.transaction() as busy:
             opening = asyncio.create_task(opened(url, pooler, plans=NEW_PLANS))
             await asyncio.sleep(0.3)
@@ -166,8 +168,8 @@ async def test_changed_defaults_reach_every_connection_of_the_server(url: str, p
             assert await busy.value(MINE, name="plan_cache_mode") == module.ONE_PLAN
         after = await opening
         async with after.transaction() as first, after.transaction() as second, after.transaction() as third:
-            shown = [await one.value(MINE, name="plan_cache_mode") for one in (first, second, third)]
-        assert shown == [NEW_PLANS] * 3
+            plan_modes = [await connection.value(MINE, name="plan_cache_mode") for connection in (first, second, third)]
+        assert plan_modes == [NEW_PLANS] * 3
         for database in (before, after):
             await database.close()
 

@@ -45,8 +45,8 @@ COMPILED: Any = (
 
 def result_columns() -> None:
     columns = COMPILED._result_columns
-    assert [one.keyname for one in columns] == ["id", "length"]
-    assert [type(one.type) for one in columns] == [sa.BigInteger, Days]
+    assert [column.keyname for column in columns] == ["id", "length"]
+    assert [type(column.type) for column in columns] == [sa.BigInteger, Days]
 
 
 def result_processor() -> None:

@@ -25,10 +25,10 @@ PAIRS = Query(Pair, sa.select(ROWS.c.number, ROWS.c.word).order_by(ROWS.c.n.desc
 
 @pytest.fixture
 async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    made = Database(postgres_server.create_database("chassis_queries"), application="tests")
-    await made.open()
-    yield made
-    await made.close()
+    opened = Database(postgres_server.create_database("chassis_queries"), application="tests")
+    await opened.open()
+    yield opened
+    await opened.close()
 
 
 def arrays(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def arrays(*rows: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_rows_of_arrays_are_numbered_and_come_back_typed(database: Database) -> None:
-    found = await PAIRS.rows(database, **arrays({"number": 1, "word": "a"}, {"number": 2, "word": None}))
-    assert found == [Pair(2, None), Pair(1, "a")]
-    assert all(type(one) is Pair for one in found)
+    pairs = await PAIRS.rows(database, **arrays({"number": 1, "word": "a"}, {"number": 2, "word": None}))
+    assert pairs == [Pair(2, None), Pair(1, "a")]
+    assert all(type(pair) is Pair for pair in pairs)
 
 
 async def test_one_row_or_none(database: Database) -> None:

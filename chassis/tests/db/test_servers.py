@@ -29,10 +29,10 @@ from ..databases import make_tables
 
 metadata = sa.MetaData()
 claims = ledger(metadata)
-thing = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
-ADD_ONCE = IdempotentInsert(claims, thing)
-ADD = Statement(sa.insert(thing).values(id=param("id", sa.BigInteger)))
-IDS = Statement(sa.select(thing.c.id))
+crate = sa.Table("thing", metadata, sa.Column("id", sa.BigInteger, primary_key=True))
+ADD_ONCE = IdempotentInsert(claims, crate)
+ADD = Statement(sa.insert(crate).values(id=param("id", sa.BigInteger)))
+IDS = Statement(sa.select(crate.c.id))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ class Writer:
     async def write(self, number: int) -> None:
         while True:
             try:
-                await ADD_ONCE.write(self.database, Claim(1, 1, f"{number}", b""), 201, b"", {thing: {"id": number}})
+                await ADD_ONCE.write(self.database, Claim(1, 1, f"{number}", b""), 201, b"", {crate: {"id": number}})
                 return
             except DatabaseUnavailable:
                 await asyncio.sleep(0.02)
@@ -171,15 +171,15 @@ async def test_a_wrong_password_is_not_tried_elsewhere(url: str) -> None:
 
 def options_of_sockets_to(port: int) -> list[tuple[int, ...]]:
     """Keep-alive, its seconds of rest, and milliseconds without acknowledgement, of each connection of this process."""
-    found = []
+    options = []
     links = [link for link in Path("/proc/self/fd").iterdir() if link.is_socket()]
     for link in links:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as plug:
             if plug.family == socket.AF_INET and plug.getpeername()[1] == port:
                 alive = plug.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
                 tcp = [plug.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_USER_TIMEOUT)]
-                found.append((alive, *tcp))
-    return found
+                options.append((alive, *tcp))
+    return options
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -190,10 +190,10 @@ async def test_a_connection_notices_that_its_peer_is_gone(url: str, several: boo
     others = options_of_sockets_to(port)  # of tests before this one
     database = Database(after(f"127.0.0.1:{free_port()}", url) if several else url, application="tests")
     await database.open()
-    async with database.connection() as connection, database.session("own") as own:
+    async with database.connection() as connection, database.session("own") as session:
         opened = [(1, 10, UNACKNOWLEDGED_SECONDS * 1000)] * 3
         assert sorted(options_of_sockets_to(port)) == sorted([*others, *opened])
-        for raw in (connection.raw, own):
+        for raw in (connection.raw, session):
             names = "tcp_keepalives_idle", "client_connection_check_interval"
             assert [await raw.fetchval(f"SHOW {name}") for name in names] == ["30", "10s"]
     await database.close()

@@ -14,7 +14,7 @@ from chassis.db.statements import Statement, sql
 from testkit.plugin import PostgresServer
 
 metadata = MetaData()
-thing = Table(
+crate = Table(
     "thing",
     metadata,
     Column("id", BigInteger, primary_key=True),
@@ -26,8 +26,8 @@ thing = Table(
 
 def test_arguments_follow_the_order_of_the_sql() -> None:
     statement = Statement(
-        select(thing.c.id).where(
-            thing.c.name == bindparam("name", type_=Text), thing.c.id > bindparam("after", type_=BigInteger)
+        select(crate.c.id).where(
+            crate.c.name == bindparam("name", type_=Text), crate.c.id > bindparam("after", type_=BigInteger)
         )
     )
     assert statement.parameters == {"name", "after"}
@@ -37,7 +37,7 @@ def test_arguments_follow_the_order_of_the_sql() -> None:
 
 @pytest.mark.parametrize("values", [{}, {"name": "x", "more": 1}])
 def test_a_parameter_too_few_or_too_many_is_refused(values: dict[str, object]) -> None:
-    statement = Statement(select(thing.c.id).where(thing.c.name == bindparam("name", type_=Text)))
+    statement = Statement(select(crate.c.id).where(crate.c.name == bindparam("name", type_=Text)))
     with pytest.raises(TypeError, match="missing or unknown"):
         statement.arguments(values)
 
@@ -56,7 +56,7 @@ def test_sql_with_a_parameter_too_few_or_too_many_is_refused(types: dict[str, ty
 
 
 def test_an_in_list_is_refused() -> None:
-    statement = Statement(select(thing.c.id).where(thing.c.id.in_(bindparam("ids", expanding=True, type_=BigInteger))))
+    statement = Statement(select(crate.c.id).where(crate.c.id.in_(bindparam("ids", expanding=True, type_=BigInteger))))
     for _ in range(2):  # each use is refused, not the first alone
         with pytest.raises(TypeError, match="ANY"):
             _ = statement.sql
@@ -70,7 +70,7 @@ def test_a_python_side_default_is_refused() -> None:
 
 
 def test_a_statement_is_compiled_at_its_first_use_alone() -> None:
-    statement = Statement(select(thing.c.id).where(thing.c.name == bindparam("name", type_=Text)))
+    statement = Statement(select(crate.c.id).where(crate.c.name == bindparam("name", type_=Text)))
     assert "sql" not in vars(statement)
     assert statement.arguments({"name": "x"}) == ["x"]
     assert statement.sql.startswith("SELECT thing.id") and statement.sql is statement.sql
@@ -86,13 +86,13 @@ async def test_values_come_back_as_asyncpg_makes_them(postgres_server: PostgresS
             await connection.raw.execute(
                 "CREATE TABLE thing (id bigint PRIMARY KEY, event_id uuid, name text, at timestamptz)"
             )
-        one, moment = uuid.uuid4(), datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
-        put = Statement(insert(thing).values({c.name: bindparam(c.name, type_=c.type) for c in thing.c}))
-        await database.execute(put, id=1, event_id=one, name="漏", at=moment)
+        event_id, moment = uuid.uuid4(), datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+        put = Statement(insert(crate).values({c.name: bindparam(c.name, type_=c.type) for c in crate.c}))
+        await database.execute(put, id=1, event_id=event_id, name="漏", at=moment)
         got = Statement(
-            select(thing).where(thing.c.event_id == func.any(bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))))
+            select(crate).where(crate.c.event_id == func.any(bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))))
         )
-        row = await database.row(got, ids=[one])
-        assert row is not None and tuple(row) == (1, one, "漏", moment)
+        row = await database.row(got, ids=[event_id])
+        assert row is not None and tuple(row) == (1, event_id, "漏", moment)
     finally:
         await database.close()

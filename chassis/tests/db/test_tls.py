@@ -25,8 +25,8 @@ TLS = Statement(sa.text("SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_bac
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    with server_folder() as made:
-        yield made
+    with server_folder() as server_files:
+        yield server_files
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ async def test_it_is_through_a_pooler_too(mode: str, url: str, folder: Path, ser
 async def test_a_server_that_cannot_be_verified_is_refused_at_once(fault: str, url: str, folder: Path) -> None:
     (folder / fault).mkdir()
     if fault == "another authority":
-        own = url.partition("sslrootcert=")[2]
-        url = url.replace(own, str(certificates.made(folder / fault, HOST).authority))
+        certificate = url.partition("sslrootcert=")[2]
+        url = url.replace(certificate, str(certificates.made(folder / fault, HOST).authority))
         words = "CERTIFICATE_VERIFY_FAILED"
     elif fault == "another name":
         url, words = url.replace(f"@{HOST}", "@127.0.0.1"), "certificate is not valid for '127.0.0.1'"

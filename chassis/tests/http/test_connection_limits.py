@@ -139,11 +139,11 @@ def test_memory_goes_back_once_the_last_of_many_has_gone() -> None:
 
 def test_memory_goes_back_at_most_once_in_5_seconds() -> None:
     limits = ConnectionLimits()
-    asked = []
+    answers = []
     for now in range(1, 13):
         limits.tls.evict(lambda: None)
-        asked.append(limits.has_memory_to_give_back(now))
-    assert [now for now, due in enumerate(asked, 1) if due] == [1, 6, 11]
+        answers.append(limits.has_memory_to_give_back(now))
+    assert [now for now, due in enumerate(answers, 1) if due] == [1, 6, 11]
 
 
 @pytest.mark.parametrize("text", ["nonsense", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8;::1"])
@@ -207,13 +207,13 @@ def api(port: Port) -> Api:
 
 
 async def connect(port: Port, address: str, receive_bytes: int = 0) -> RawConnection:
-    one = socket.socket()
-    one.setblocking(False)
+    client_socket = socket.socket()
+    client_socket.setblocking(False)
     if receive_bytes:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-    one.bind((address, 0))
-    await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port.number))
-    return RawConnection(*await asyncio.open_connection(sock=one))
+        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    client_socket.bind((address, 0))
+    await asyncio.get_running_loop().sock_connect(client_socket, ("127.0.0.1", port.number))
+    return RawConnection(*await asyncio.open_connection(sock=client_socket))
 
 
 async def unreading(port: Port, address: str) -> RawConnection:
@@ -231,9 +231,9 @@ async def test_a_connection_over_the_cap_of_its_address_is_closed_unanswered_and
     assert await extra.is_closed()
     assert refused("address") == before + 1
     assert (await api.get("//")).status == 200  # another address
-    for one in open_ones:
-        await one.send(api.bytes("GET", "//"))
-        assert (await one.receive()).status == 200
+    for connection in open_ones:
+        await connection.send(api.bytes("GET", "//"))
+        assert (await connection.receive()).status == 200
     open_ones.pop().close()
     await comes_true(lambda: port.connections == 4)
     again = await connect(port, "127.0.0.7")
@@ -245,8 +245,8 @@ async def test_a_trusted_proxy_has_no_cap_but_the_clients_it_speaks_for_have(
     port: Port, api: Api, answers: Answers
 ) -> None:
     waiting = [await connect(port, "127.9.0.1") for _ in range(5)]
-    for one in waiting:
-        await one.send(api.bytes("GET", "//wait", X_Forwarded_For="198.51.100.66, 203.0.113.7, 127.9.3.3"))
+    for connection in waiting:
+        await connection.send(api.bytes("GET", "//wait", X_Forwarded_For="198.51.100.66, 203.0.113.7, 127.9.3.3"))
     await asyncio.sleep(0.2)
     before = refused("address")
     sixth = await connect(port, "127.9.0.1")
@@ -258,8 +258,8 @@ async def test_a_trusted_proxy_has_no_cap_but_the_clients_it_speaks_for_have(
         await other.send(api.bytes("GET", "//", X_Forwarded_For=client))
         assert (await other.receive()).status == 200
     answers.go_on.set()
-    for one in waiting:
-        assert (await one.receive()).status == 200
+    for connection in waiting:
+        assert (await connection.receive()).status == 200
     again = await connect(port, "127.9.0.1")
     await again.send(api.bytes("GET", "//", X_Forwarded_For="203.0.113.7"))
     assert (await again.receive()).status == 200
@@ -267,9 +267,9 @@ async def test_a_trusted_proxy_has_no_cap_but_the_clients_it_speaks_for_have(
 
 async def test_forwarded_for_of_anybody_else_does_not_count(port: Port, api: Api) -> None:
     open_ones = [await connect(port, "127.0.0.8") for _ in range(5)]
-    for number, one in enumerate(open_ones):
-        await one.send(api.bytes("GET", "//", X_Forwarded_For=f"203.0.113.{number}"))
-        assert (await one.receive()).status == 200
+    for number, connection in enumerate(open_ones):
+        await connection.send(api.bytes("GET", "//", X_Forwarded_For=f"203.0.113.{number}"))
+        assert (await connection.receive()).status == 200
     assert await (await connect(port, "127.0.0.8")).is_closed()
 
 
@@ -285,11 +285,11 @@ async def test_unfinished_requests_are_evicted_with_an_answer_the_oldest_first(
     assert (await api.request("POST", "//body", None, b"x" * 200)).body == b"200"
     last = await connect(port, "127.0.0.4")
     await last.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n" + b"x" * 39_000)
-    for one in (head, body):
-        response = await one.receive()
+    for connection in (head, body):
+        response = await connection.receive()
         assert (response.status, response.code) == (400, "invalid_request")
         assert "too many requests are arriving" in response.message
-        assert await one.is_closed()
+        assert await connection.is_closed()
     await last.send(b"x" * 1000)
     assert (await last.receive()).body == b"40000"
 
@@ -324,8 +324,13 @@ def others_were_evicted(limits: ConnectionLimits, for_others: float) -> bool:
 
 def kept(marker: bytes) -> int:
     """The bytes of this process's texts that contain the marker."""
-    found = {id(one): one for holder in gc.get_objects() for one in gc.get_referents(holder) if isinstance(one, bytes)}
-    return sum(len(one) for one in found.values() if len(one) > len(marker) and marker in one)
+    objects = {
+        id(content): content
+        for holder in gc.get_objects()
+        for content in gc.get_referents(holder)
+        if isinstance(content, bytes)
+    }
+    return sum(len(content) for content in objects.values() if len(content) > len(marker) and marker in content)
 
 
 async def test_a_reader_that_was_told_of_more_when_its_body_is_evicted_is_told_the_end(
@@ -395,17 +400,17 @@ async def test_large_heads_that_wait_for_a_look_up_are_evicted_with_an_answer(
     monkeypatch.setattr(limits.unfinished, "_most", 100_000)
     waiting = []
     for number in range(3):
-        one = await connect(port, f"127.0.3.{number + 1}")
-        await one.send(api.bytes("GET", "//wait", X_Large="x" * 8000, X_More="x" * 8000))
-        waiting.append(one)
+        connection = await connect(port, f"127.0.3.{number + 1}")
+        await connection.send(api.bytes("GET", "//wait", X_Large="x" * 8000, X_More="x" * 8000))
+        waiting.append(connection)
         await comes_true(lambda number=number: limits.unfinished.total >= 40_000 * min(number + 1, 2))  # type: ignore[misc]
     response = await waiting[0].receive()
     assert (response.status, response.code) == (400, "invalid_request")
     assert "too many requests are arriving" in response.message
     assert await waiting[0].is_closed()
     answers.go_on.set()
-    for one in waiting[1:]:
-        assert (await one.receive()).status == 200
+    for connection in waiting[1:]:
+        assert (await connection.receive()).status == 200
 
 
 async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api, limits: ConnectionLimits) -> None:

@@ -163,11 +163,11 @@ async def test_a_client_that_leaves_ends_its_stream(api: Api, answers: Answers) 
 
 
 async def test_a_wait_ends_when_its_client_leaves_or_sends_no_more(api: Api, answers: Answers) -> None:
-    left = await api.connect()
-    await left.send(api.bytes("GET", "//wait"))
+    leaving = await api.connect()
+    await leaving.send(api.bytes("GET", "//wait"))
     await comes_true(answers.waits.is_set)
     assert not answers.aborted.is_set()
-    left.close()
+    leaving.close()
     await comes_true(answers.aborted.is_set)
     answers.aborted.clear()
     # It may still read: its answer is sent.

@@ -102,7 +102,7 @@ class Parcels:
     ) -> list[Outcome]:
         request = Request(*rows, dry_run=dry_run, key=key)
         results = await self.importer.run(self.save, ParcelRow, request, operator(company_id))
-        return [(one.line, one.outcome, one.field) for one in results]
+        return [(result.line, result.outcome, result.field) for result in results]
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +122,10 @@ def row(external_id: str = "P1", **values: Any) -> dict[str, Any]:
 
 
 async def stored(parcels: Parcels, external_id: str = "P1") -> dict[str, Any]:
-    one = sa.select(parcel).where(parcel.c.external_id == sa.literal_column(f"'{external_id}'"))
-    found = await parcels.database.row(Statement(one))
-    assert found is not None
-    return dict(found)
+    select = sa.select(parcel).where(parcel.c.external_id == sa.literal_column(f"'{external_id}'"))
+    row = await parcels.database.row(Statement(select))
+    assert row is not None
+    return dict(row)
 
 
 async def test_a_new_row_is_created_with_its_defaults(parcels: Parcels) -> None:
@@ -152,9 +152,13 @@ async def test_a_batch_that_is_sent_again_with_its_key_gets_the_outcomes_of_the_
     before = await stored(parcels)
     assert await parcels.run(*rows, key="job-1") == first
     assert await stored(parcels) == before
-    assert [one[1] for one in await parcels.run(*rows, key="job-2")] == [UNCHANGED, REJECTED, UNCHANGED]
-    assert [one[1] for one in await parcels.run(*rows, key="job-1", dry_run=True)] == [UNCHANGED, REJECTED, UNCHANGED]
-    assert [one[1] for one in await parcels.run(*rows[:1], company_id=OTHER_COMPANY, key="job-1")] == [REJECTED]
+    assert [result[1] for result in await parcels.run(*rows, key="job-2")] == [UNCHANGED, REJECTED, UNCHANGED]
+    assert [result[1] for result in await parcels.run(*rows, key="job-1", dry_run=True)] == [
+        UNCHANGED,
+        REJECTED,
+        UNCHANGED,
+    ]
+    assert [result[1] for result in await parcels.run(*rows[:1], company_id=OTHER_COMPANY, key="job-1")] == [REJECTED]
     with pytest.raises(Refusal) as refused:
         await parcels.run(*rows[:1], key="job-1")
     assert (refused.value.status, refused.value.code) == (409, "idempotency_mismatch")
@@ -240,7 +244,7 @@ async def test_what_other_contexts_keep_is_published_in_one_event(parcels: Parce
     assert parcels.events.woken.is_set()
     event = Event.FromString(await parcels.database.value(Statement(sa.select(outbox.c.message))))
     ids = {(await stored(parcels, name))["id"] for name in ("P1", "P2")}
-    assert {one.id for one in event.references.assets} == ids
+    assert {asset.id for asset in event.references.assets} == ids
     parcels.events.woken.clear()
     await parcels.run(row(), row("P2"))
     assert await count(parcels.database, outbox) == 1 and not parcels.events.woken.is_set(), "nothing changed"
@@ -266,10 +270,10 @@ async def test_batches_of_one_company_go_one_after_another(parcels: Parcels) -> 
 
 
 async def test_the_lock_of_one_company_is_not_anothers(parcels: Parcels) -> None:
-    async with parcels.database.transaction() as one, parcels.database.transaction() as other:
+    async with parcels.database.transaction() as first, parcels.database.transaction() as second:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await lock_company_imports(one, COMPANY)
-            await lock_company_imports(other, OTHER_COMPANY)
+            await lock_company_imports(first, COMPANY)
+            await lock_company_imports(second, OTHER_COMPANY)
 
 
 async def test_a_record_that_is_created_meanwhile_causes_a_retry(parcels: Parcels) -> None:
@@ -303,11 +307,11 @@ async def test_a_batch_has_its_limit(parcels: Parcels) -> None:
 
 
 async def test_other_contexts_are_asked_before_the_transaction(parcels: Parcels) -> None:
-    asked: list[list[str]] = []
+    senders: list[list[str]] = []
 
     async def prepare(batch: Batch[ParcelRow]) -> None:
-        asked.append(batch.named("sender"))
+        senders.append(batch.named("sender"))
 
     rows = Request(row(), row("P2", sender="S2"), row("P3", label=""))
     await parcels.importer.run(parcels.save, ParcelRow, rows, operator(), prepare)
-    assert asked == [["S1", "S2"]]
+    assert senders == [["S1", "S2"]]

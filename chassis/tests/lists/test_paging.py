@@ -50,15 +50,15 @@ def boats(*, indexed: tuple[str, ...] = PLACES, keys: tuple[tuple[str, ...], ...
 def conditions(table: Any, *names: str) -> dict[str, Any]:
     """A condition for each of these filters."""
     columns = {name: table.c[name] for name in names if name != "updated_since"}
-    found: dict[str, Any] = {name: column == param(name, column.type) for name, column in columns.items()}
+    by_name: dict[str, Any] = {name: column == param(name, column.type) for name, column in columns.items()}
     if "updated_since" in names:
-        found["updated_since"] = table.c.updated_at >= param("updated_since", TIME)
-    return found
+        by_name["updated_since"] = table.c.updated_at >= param("updated_since", TIME)
+    return by_name
 
 
 def pages(table: Any, filters: dict[str, Any], **options: Any) -> Pages:
-    said: dict[str, Any] = {"statuses": STATUSES, "places": PLACES, "inside": [BERTHS]} | options
-    return Pages(sa.select(table.c.id), table.c.id, filters, **said)
+    arguments: dict[str, Any] = {"statuses": STATUSES, "places": PLACES, "inside": [BERTHS]} | options
+    return Pages(sa.select(table.c.id), table.c.id, filters, **arguments)
 
 
 def request_with(*names: str, statuses: int = len(STATUSES)) -> type[Message]:
@@ -88,21 +88,21 @@ def request_with(*names: str, statuses: int = len(STATUSES)) -> type[Message]:
 
 def test_a_list_that_has_all_it_needs_answers_every_set_of_its_filters() -> None:
     table = boats()
-    made = pages(table, conditions(table, *EVERY), request=request_with(*EVERY))
+    listed = pages(table, conditions(table, *EVERY), request=request_with(*EVERY))
     for names in ((), ("harbour_id",), ("berth_id", "harbour_id", "status"), EVERY[:-1], ("harbour_id", "number")):
-        assert made.statement(frozenset(names)).parameters == {"company_id", "after_id", "rows", *names}
+        assert listed.statement(frozenset(names)).parameters == {"company_id", "after_id", "rows", *names}
     # The table of berths decides, once, whether the berth lies in the harbour.
-    assert "FROM berth" in made.statement(frozenset(PLACES)).sql
-    assert "berth" not in made.statement(frozenset(["harbour_id"])).sql.replace("berth_id", "")
+    assert "FROM berth" in listed.statement(frozenset(PLACES)).sql
+    assert "berth" not in listed.statement(frozenset(["harbour_id"])).sql.replace("berth_id", "")
 
 
 def test_a_request_s_filters_become_their_conditions_values() -> None:
     table, kind = boats(), request_with(*EVERY)
-    made = pages(table, conditions(table, *EVERY), request=kind)
-    assert made.filters_of(kind(after_id=7, limit=50)) == {}
-    asked: Any = kind(harbour_id=0, status=2)
-    asked.updated_since.FromJsonString("2026-03-01T12:00:00.000001Z")
-    assert made.filters_of(asked) == {
+    listed = pages(table, conditions(table, *EVERY), request=kind)
+    assert listed.filters_of(kind(after_id=7, limit=50)) == {}
+    request: Any = kind(harbour_id=0, status=2)
+    request.updated_since.FromJsonString("2026-03-01T12:00:00.000001Z")
+    assert listed.filters_of(request) == {
         "harbour_id": 0,
         "status": "ashore",
         "updated_since": datetime.datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=datetime.UTC),
@@ -205,8 +205,8 @@ def test_a_boolean_is_a_place_of_a_list_without_status_and_updated_since() -> No
         sa.Column("is_torn", sa.Boolean, nullable=False),
     )
     page_indexes(table, places=("is_torn",))
-    made = pages(table, conditions(table, "is_torn"), places=("is_torn",), inside=[])
-    assert made.statement(frozenset(["is_torn"])).parameters == {"company_id", "after_id", "rows", "is_torn"}
+    listed = pages(table, conditions(table, "is_torn"), places=("is_torn",), inside=[])
+    assert listed.statement(frozenset(["is_torn"])).parameters == {"company_id", "after_id", "rows", "is_torn"}
 
 
 def test_a_list_of_some_records_needs_indexes_of_these() -> None:
@@ -221,6 +221,6 @@ def test_a_list_of_some_records_needs_indexes_of_these() -> None:
 
 def test_a_set_that_only_part_of_a_key_answers_is_refused_when_it_is_asked_for() -> None:
     table = boats()
-    made = pages(table, conditions(table, "harbour_id", "number"))
+    listed = pages(table, conditions(table, "harbour_id", "number"))
     with pytest.raises(TypeError, match="The list of boat cannot be filtered by number alone"):
-        made.statement(frozenset(["number"]))
+        listed.statement(frozenset(["number"]))

@@ -140,19 +140,19 @@ async def test_a_walk_with_any_filters_finds_what_a_plain_query_finds(
     database: Database, boats: Boats, data: st.DataObject, names: tuple[str, ...], limit: int
 ) -> None:
     filters = {name: data.draw(st.sampled_from(VALUES[name]), label=name) for name in names}
-    expected, after_id, found = wanted(boats, filters), 0, []
+    expected, after_id, listed_ids = wanted(boats, filters), 0, []
     for _ in range(5):
         rows = await LISTED.rows(database, COMPANY, after_id, limit, filters)
         visible, after_id = rows[:limit], rows[limit - 1][0] if len(rows) > limit else 0
-        found += [row[0] for row in visible]
+        listed_ids += [row[0] for row in visible]
         if not after_id:
             break
-    assert found == (expected if not after_id else expected[: 5 * limit])
+    assert listed_ids == (expected if not after_id else expected[: 5 * limit])
 
 
 async def test_a_record_that_is_not_shown_is_not_found_by_its_key_either(database: Database) -> None:
-    found = [await LISTED.rows(database, COMPANY, 0, 5, {"harbour_id": 702, "number": number}) for number in (14, 22)]
-    assert [[row[0] for row in rows] for rows in found] == [[14], []]
+    pages = [await LISTED.rows(database, COMPANY, 0, 5, {"harbour_id": 702, "number": number}) for number in (14, 22)]
+    assert [[row[0] for row in rows] for rows in pages] == [[14], []]
 
 
 async def test_a_page_is_never_longer_than_the_longest(database: Database) -> None:
@@ -172,15 +172,15 @@ def rendered(row: Record) -> Boat:
 async def test_a_page_names_the_start_of_the_next(limit: int, has_more: bool, database: Database) -> None:
     last = [row[0] for row in await LISTED.rows(database, COMPANY, BOATS - 8, 50, {})][-3:]
     rows = await LISTED.rows(database, COMPANY, last[0] - 1, limit, {})
-    made = page(rows, limit, rendered)
-    assert [one["entity_id"] for one in json.loads(made.data)] == last[:limit]
-    assert made.HasField("next_after_id") is has_more
-    assert not has_more or made.next_after_id == last[limit - 1]
+    answer = page(rows, limit, rendered)
+    assert [record["entity_id"] for record in json.loads(answer.data)] == last[:limit]
+    assert answer.HasField("next_after_id") is has_more
+    assert not has_more or answer.next_after_id == last[limit - 1]
 
 
 def test_no_records_are_an_empty_page() -> None:
-    made = page([], 10, rendered)
-    assert (made.data, made.HasField("next_after_id")) == (b"[]", False)
+    answer = page([], 10, rendered)
+    assert (answer.data, answer.HasField("next_after_id")) == (b"[]", False)
 
 
 @pytest.mark.parametrize("names", [names for names in filter_sets() if "updated_since" not in names])

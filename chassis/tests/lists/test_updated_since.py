@@ -58,7 +58,7 @@ def statement(*names: str, statuses: tuple[str, ...] = STATUSES) -> Statement:
     """The statement of a page's ids with these filters, as `Pages` makes it."""
     place: Having = [(c.place_id, param("place_id", sa.BigInteger))] if "place_id" in names else []
     status: Having = [(c.status, param("status", sa.Text))] if "status" in names else []
-    every: list[Having] = [[(c.status, sa.literal_column(f"'{one}'"))] for one in statuses]
+    every: list[Having] = [[(c.status, sa.literal_column(f"'{value}'"))] for value in statuses]
     return Statement(ids_changed(record, place, status, [status] if status else every, sa.not_(c.hidden)))
 
 
@@ -74,9 +74,9 @@ async def fill(database: Database, rows: list[Row]) -> None:
         await connection.raw.copy_records_to_table("record", records=rows, columns=Row._fields)
 
 
-async def page(database: Database, asked: Statement, after_id: int, since: Any, rows: int, **filters: Any) -> list[int]:
+async def page(database: Database, query: Statement, after_id: int, since: Any, rows: int, **filters: Any) -> list[int]:
     values = {"company_id": COMPANY, "after_id": after_id, "updated_since": since, "rows": rows, **filters}
-    return [row["id"] for row in await database.rows(asked, **values)]
+    return [row["id"] for row in await database.rows(query, **values)]
 
 
 # Exactness
@@ -121,14 +121,14 @@ async def test_a_page_holds_what_a_plain_query_finds(
     filters: dict[str, Any],
 ) -> None:
     await fill(opened, rows)
-    wanted = sorted(
+    expected = sorted(
         row.id
         for row in rows
         if row.company_id == COMPANY and row.id > after_id and row.updated_at >= since and not row.hidden
         if all(getattr(row, name) == value for name, value in filters.items())
     )
-    asked = small_steps[frozenset(filters)]
-    assert await page(opened, asked, after_id, since, many, **filters) == wanted[:many]
+    query = small_steps[frozenset(filters)]
+    assert await page(opened, query, after_id, since, many, **filters) == expected[:many]
 
 
 @pytest.mark.parametrize("many", [1, 3, 7])
@@ -143,9 +143,9 @@ async def test_a_walk_meets_every_change_once(
     ]
     await fill(opened, rows)
     met: list[int] = []
-    while some := await page(opened, small_steps[frozenset()], met[-1] if met else 0, NOON + SECOND, many):
-        assert len(some) == min(many, len(changed) - len(met))
-        met += some
+    while ids := await page(opened, small_steps[frozenset()], met[-1] if met else 0, NOON + SECOND, many):
+        assert len(ids) == min(many, len(changed) - len(met))
+        met += ids
     assert met == changed
 
 

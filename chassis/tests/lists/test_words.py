@@ -10,8 +10,8 @@ from chassis.lists.words import LETTERS_MAX, QUERY_WORDS_MAX, folded, query_word
 
 
 def finds(search: str, *texts: str) -> bool:
-    stored, wanted = words_of(*texts), query_words(search)
-    return bool(wanted) and all(any(one.startswith(word) for one in stored) for word in wanted)
+    stored, searched = words_of(*texts), query_words(search)
+    return bool(searched) and all(any(stored_word.startswith(word) for stored_word in stored) for word in searched)
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ async def until(look: Callable[[], Awaitable[T]], pause_seconds: float = 0.05) -
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
-                if found := await look():
-                    return found
+                if seen := await look():
+                    return seen
             except FAULTS:
                 pass
             await asyncio.sleep(pause_seconds)
@@ -88,13 +88,13 @@ async def state_of(jetstream: JetStreamContext, consumer: str = NAME) -> tuple[S
 
 async def on_servers(jetstream: JetStreamContext, count: int, consumer: str = NAME) -> bool:
     """Whether the stream and its consumer have as many replicas, and all of the stream's are up to date."""
-    for one in await state_of(jetstream, consumer):
-        if one.cluster is None:  # one that is being made says nothing of it yet
+    for info in await state_of(jetstream, consumer):
+        if info.cluster is None:  # one that is being made says nothing of it yet
             return False
-        others = one.cluster.replicas or []
-        if not one.cluster.leader or len(others) != count - 1 or one.config.num_replicas not in (0, count):
+        others = info.cluster.replicas or []
+        if not info.cluster.leader or len(others) != count - 1 or info.config.num_replicas not in (0, count):
             return False
-        if isinstance(one, StreamInfo) and not all(peer.current for peer in others):
+        if isinstance(info, StreamInfo) and not all(peer.current for peer in others):
             return False
     return True
 
@@ -166,8 +166,8 @@ async def test_a_killed_leader_costs_seconds_and_no_event(
 
         keeping = asyncio.create_task(streams.keep(cluster.url, {name: subjects}, replicas=3))
         await until(lambda: on_servers(operator.jetstream(), 3, name))
-        own = server_of(transport, cluster)
-        leader = own if is_own else next(one for one in cluster.servers if one != own)
+        connected_to = server_of(transport, cluster)
+        leader = connected_to if is_own else next(server for server in cluster.servers if server != connected_to)
         await until(lambda: led_by(operator, leader))
         tasks = [keeping, *map(asyncio.create_task, (producer.relay.run(), consumer.run()))]
         writing = asyncio.create_task(write())
@@ -368,8 +368,8 @@ class Door:
     @staticmethod
     async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
-            while some := await reader.read(1 << 16):
-                writer.write(some)
+            while data := await reader.read(1 << 16):
+                writer.write(data)
         writer.close()
 
     def cut(self) -> None:
@@ -444,7 +444,7 @@ class Tls:
         for name in ("127.0.0.1", "svc-tickets"):
             issued = authority.issue_cert(name)
             certificate, key = self.files[name] = folder / f"{name}.pem", folder / f"{name}.key"
-            certificate.write_bytes(b"".join(one.bytes() for one in issued.cert_chain_pems))
+            certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
             issued.private_key_pem.write_to_path(key)
 
     def context(self, name: str | None = None) -> ssl.SSLContext | None:

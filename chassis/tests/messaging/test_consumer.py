@@ -60,8 +60,8 @@ class Producer:
         """Records public events; returns their ids."""
         now = datetime.datetime.now(datetime.UTC)
         rows = [
-            self.outbox.public(one, company_id=7, entity_id=number, occurred_at=now, data=b"{}")
-            for number, one in enumerate(events, start=1)
+            self.outbox.public(event, company_id=7, entity_id=number, occurred_at=now, data=b"{}")
+            for number, event in enumerate(events, start=1)
         ]
         async with self.database.transaction() as connection:
             await self.outbox.add_many(connection, rows)
@@ -96,10 +96,10 @@ async def transport(nats_server: Server) -> AsyncIterator[Transport]:
 @pytest.fixture(scope="module")
 async def databases(postgres_server: PostgresServer) -> AsyncIterator[tuple[Database, Database]]:
     async with (
-        database_with(postgres_server, "chassis_producer", produced) as one,
-        database_with(postgres_server, "chassis_consumer", consumed) as other,
+        database_with(postgres_server, "chassis_producer", produced) as producing,
+        database_with(postgres_server, "chassis_consumer", consumed) as consuming,
     ):
-        yield one, other
+        yield producing, consuming
 
 
 @pytest.fixture
@@ -138,9 +138,9 @@ async def ids(databases: tuple[Database, Database]) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def arrive(databases: tuple[Database, Database], wanted: list[str]) -> None:
+async def arrive(databases: tuple[Database, Database], expected: list[str]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await ids(databases) != sorted(wanted):  # noqa: ASYNC110 - a table sets no event
+        while await ids(databases) != sorted(expected):  # noqa: ASYNC110 - a table sets no event
             await asyncio.sleep(0.02)
 
 
@@ -148,24 +148,24 @@ async def test_what_nats_brings_is_applied_once_and_the_outbox_brings_none_of_it
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database]
 ) -> None:
     running = asyncio.create_task(consumer.run())
-    wanted = await producer.records("ticket.created", "ticket.status_changed")
+    event_ids = await producer.records("ticket.created", "ticket.status_changed")
     assert await producer.relay.publish_some() == 2
-    await arrive(databases, wanted)
-    assert await consumer.catch_up() == 0 and await ids(databases) == sorted(wanted)
+    await arrive(databases, event_ids)
+    assert await consumer.catch_up() == 0 and await ids(databases) == sorted(event_ids)
     running.cancel()
 
 
 async def test_what_nats_lost_comes_from_the_outbox_and_is_not_applied_again_when_it_comes_late(
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database], applying: Applied
 ) -> None:
-    wanted = await producer.records("ticket.created", "ticket.created")
+    event_ids = await producer.records("ticket.created", "ticket.created")
     assert await consumer.catch_up() == 2
-    assert await ids(databases) == sorted(wanted)
+    assert await ids(databases) == sorted(event_ids)
     await producer.relay.publish_some()
     running = asyncio.create_task(consumer.run())
     late = await producer.records("ticket.status_changed")
     await producer.relay.publish_some()
-    await arrive(databases, wanted + late)
+    await arrive(databases, event_ids + late)
     assert sum(applying.batches) == 3
     running.cancel()
 
@@ -173,19 +173,19 @@ async def test_what_nats_lost_comes_from_the_outbox_and_is_not_applied_again_whe
 async def test_what_the_producer_brings_itself_is_applied_once_too(
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database]
 ) -> None:
-    wanted = await producer.records("ticket.created")
+    event_ids = await producer.records("ticket.created")
     stored = await producer.database.rows(Statement(sa.select(outbox_rows.c.message)))
     request = pb.TakeEventsRequest(messages=[row["message"] for row in stored])
     for _ in range(2):
         await consumer.TakeEvents(request, service(producer.name))
-    assert await ids(databases) == wanted
+    assert await ids(databases) == event_ids
     assert await consumer.catch_up() == 0
     # Of another service it consumes nothing, whatever the event says.
     (other,) = await producer.records("ticket.created")
     stored = await producer.database.rows(Statement(sa.select(outbox_rows.c.event_id, outbox_rows.c.message)))
     request = pb.TakeEventsRequest(messages=[row["message"] for row in stored if str(row["event_id"]) == other])
     await consumer.TakeEvents(request, service("svc-orders"))
-    assert await ids(databases) == wanted
+    assert await ids(databases) == event_ids
 
 
 async def test_events_of_other_subjects_are_not_taken(
@@ -196,8 +196,8 @@ async def test_events_of_other_subjects_are_not_taken(
     )
     async with producer.database.transaction() as connection:
         await producer.outbox.add(connection, references)
-    (wanted,) = await producer.records("ticket.created")
-    assert await consumer.catch_up() == 1 and await ids(databases) == [wanted]
+    (event_id,) = await producer.records("ticket.created")
+    assert await consumer.catch_up() == 1 and await ids(databases) == [event_id]
 
 
 async def test_a_bad_event_holds_up_no_other_and_leaves_nothing(
@@ -237,11 +237,11 @@ async def test_a_producer_that_is_away_is_unavailable(
 def test_a_message_carries_its_own_event_and_those_that_travel_with_it() -> None:
     first, second = (pb.Event(event_id=str(uuid7())) for _ in range(2))
     whole = first.SerializeToString() + pb.Event(more=[second.SerializeToString()]).SerializeToString()
-    assert [one.event_id for one in read(Msg(None, data=whole))] == [first.event_id, second.event_id]  # type: ignore[arg-type]
+    assert [event.event_id for event in read(Msg(None, data=whole))] == [first.event_id, second.event_id]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("data", [b"\xff\xff", pb.Event(event_id="x").SerializeToString(), b""])
 def test_a_message_that_cannot_be_read_is_logged_and_done_with(data: bytes) -> None:
     with structlog.testing.capture_logs() as logs:
         assert read(Msg(None, subject="events.x", data=data)) == []  # type: ignore[arg-type]
-    assert [one["event"] for one in logs] == ["message_unreadable"]
+    assert [line["event"] for line in logs] == ["message_unreadable"]

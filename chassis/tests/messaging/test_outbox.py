@@ -106,14 +106,14 @@ async def test_a_producer_tells_a_consumer_only_what_it_consumes(database: Datab
         rows = await connection.raw.fetch("SELECT event_id, subject FROM outbox")
     assert {row["subject"].split(".")[2] for row in rows} == {"public", "references"}
     everything = pb.BatchGetEventsRequest(event_ids=[str(row["event_id"]) for row in rows])
-    found = (await relay.BatchGetEvents(everything, call("svc-occupancy"))).events
-    assert [event.WhichOneof("content") for event in found] == ["references"]
+    events = (await relay.BatchGetEvents(everything, call("svc-occupancy"))).events
+    assert [event.WhichOneof("content") for event in events] == ["references"]
     mine = pb.ListEventIdsRequest(subjects=["events.svc-tickets.references"])
-    assert list((await relay.ListEventIds(mine, call("svc-occupancy"))).event_ids) == [found[0].event_id]
+    assert list((await relay.ListEventIds(mine, call("svc-occupancy"))).event_ids) == [events[0].event_id]
     for subject in ("events.svc-tickets.public", "events.svc-tickets", "events", ""):
-        asked = pb.ListEventIdsRequest(subjects=["events.svc-tickets.references", subject])
+        id_request = pb.ListEventIdsRequest(subjects=["events.svc-tickets.references", subject])
         with pytest.raises(IdentityError):
-            await relay.ListEventIds(asked, call("svc-occupancy"))
+            await relay.ListEventIds(id_request, call("svc-occupancy"))
 
 
 async def test_a_service_that_consumes_nothing_is_told_nothing_and_confirms_nothing(relay: Relay) -> None:
@@ -166,8 +166,8 @@ async def test_two_events_of_one_object_never_share_an_instant(database: Databas
                 await outbox.add_many(connection, rows)
         with pytest.raises(ValueError, match="an earlier event of the same object"):
             async with database.transaction() as connection:
-                for one in rows:
-                    await outbox.add(connection, one)
+                for event_row in rows:
+                    await outbox.add(connection, event_row)
         assert await database.value(COUNT) == before
     async with database.transaction() as connection:
         await outbox.add(connection, row(status, now))
@@ -205,12 +205,12 @@ def waiting(subjects: list[str], sizes: list[int]) -> list[Row]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(SUBJECTS), st.integers(0, 300_000)), max_size=40))
-def test_packs_hold_every_event_once_in_order_and_one_subject_each(asked: list[tuple[str, int]]) -> None:
-    rows = waiting([subject for subject, _ in asked], [size for _, size in asked])
+def test_packs_hold_every_event_once_in_order_and_one_subject_each(written: list[tuple[str, int]]) -> None:
+    rows = waiting([subject for subject, _ in written], [size for _, size in written])
     packs: list[list[Any]] = packed(rows)  # type: ignore[arg-type]  # rows as asyncpg's are
     for subject in SUBJECTS:
-        own = [row for pack in packs for row in pack if row["subject"] == subject]
-        assert own == sorted((row for row in rows if row["subject"] == subject), key=itemgetter("event_id"))
+        of_subject = [row for pack in packs for row in pack if row["subject"] == subject]
+        assert of_subject == sorted((row for row in rows if row["subject"] == subject), key=itemgetter("event_id"))
     assert sum(map(len, packs)) == len(rows)
     for pack in packs:
         assert len({row["subject"] for row in pack}) == 1

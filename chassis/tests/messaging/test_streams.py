@@ -41,15 +41,15 @@ async def there(jetstream: JetStreamContext) -> list[str]:
 
 
 async def test_a_consumer_and_a_stream_that_are_deleted_are_made_again(jetstream: JetStreamContext) -> None:
-    wanted = ["events.svc-kept.references", "events.svc-kept.public.ticket.created", "events.svc-all.public.>"]
-    assert await there(jetstream) == wanted
+    expected = ["events.svc-kept.references", "events.svc-kept.public.ticket.created", "events.svc-all.public.>"]
+    assert await there(jetstream) == expected
     await jetstream.publish("events.svc-kept.references", b"1")
     await jetstream.delete_consumer(STREAM, "svc-keeping")
-    assert await there(jetstream) == wanted
+    assert await there(jetstream) == expected
     messages = await jetstream.pull_subscribe_bind(durable="svc-keeping", stream=STREAM)
-    assert [one.data for one in await messages.fetch(1, timeout=20)] == [b"1"], "from the start of the stream"
+    assert [message.data for message in await messages.fetch(1, timeout=20)] == [b"1"], "from the start of the stream"
     await jetstream.delete_stream(STREAM)
-    assert await there(jetstream) == wanted
+    assert await there(jetstream) == expected
 
 
 async def test_a_consumer_gets_the_subjects_of_the_next_release_and_keeps_its_place(

@@ -40,10 +40,10 @@ def refusal(**changes: Any) -> Refusal:
 
 
 def test_a_whole_body_becomes_its_struct() -> None:
-    found = bodies.check(Body, ONE_EACH | {"on": "2026-02-28", "at": "2026-02-28T01:00:00+01:00", "names": ["a"]})
-    assert found.on == datetime.date(2026, 2, 28)
-    assert found.at == datetime.datetime(2026, 2, 28, tzinfo=datetime.UTC)
-    assert found.names == ["a"]
+    body = bodies.check(Body, ONE_EACH | {"on": "2026-02-28", "at": "2026-02-28T01:00:00+01:00", "names": ["a"]})
+    assert body.on == datetime.date(2026, 2, 28)
+    assert body.at == datetime.datetime(2026, 2, 28, tzinfo=datetime.UTC)
+    assert body.names == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_a_leap_second_is_the_second_after_it(text: str, value: str | None) -> N
 def test_an_integer_is_one_however_it_is_written(literal: str, value: int) -> None:
     """JSON Schema, and so the OpenAPI document, says that 1.0 is an integer."""
     raw = b'{"unit_id": %b, "title": "Tap", "level": "Low"}'
-    found, canonical = bodies.decode(Body, raw % literal.encode())
-    assert (found.unit_id, type(found.unit_id)) == (value, int)
+    body, canonical = bodies.decode(Body, raw % literal.encode())
+    assert (body.unit_id, type(body.unit_id)) == (value, int)
     if value:
         assert canonical == bodies.decode(Body, raw % b"%d" % value)[1]
 
@@ -262,8 +262,8 @@ def at(seconds: float) -> str:
 def test_an_instant_of_the_past_lies_less_than_five_minutes_ahead_of_the_clock(check: Any) -> None:
     clock: Any = {"clock": lambda: NOON}
     for seconds in (-(10**9), 0, 299.999999):
-        found = check(Event, {"name": "x", "happened_at": at(seconds)}, **clock)
-        assert found.happened_at == NOON + datetime.timedelta(seconds=seconds)
+        event = check(Event, {"name": "x", "happened_at": at(seconds)}, **clock)
+        assert event.happened_at == NOON + datetime.timedelta(seconds=seconds)
     for name in ("happened_at", "noted_at"):
         for seconds in (300, 10**9):
             with pytest.raises(Refusal) as refused:

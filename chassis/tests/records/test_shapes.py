@@ -78,14 +78,14 @@ SHAPE = Shape(
 
 def row(**values: Any) -> list[Any]:
     """A row of SHAPE; values by the column's table and name."""
-    known = {
+    by_name = {
         "boat.id": 7, "boat.name": "Ida", "boat.length": 9.5, "boat.built_on": datetime.date(1999, 5, 1),
         "boat.created_at": NOON, "boat.sold_at": None, "boat.state": "afloat", "boat.version": 3,
         "owner.id": 4, "owner.name": "Ada", "marina.id": None, "marina.name": None,
         "yard.id": None, "yard.name": None, "yard.kind": None,
     }  # fmt: skip
-    known |= {name.replace("_", ".", 1): value for name, value in values.items()}
-    return [known[f"{getattr(column, 'table', BOAT).name}.{column.name}"] for column in SHAPE.columns]
+    by_name |= {name.replace("_", ".", 1): value for name, value in values.items()}
+    return [by_name[f"{getattr(column, 'table', BOAT).name}.{column.name}"] for column in SHAPE.columns]
 
 
 def test_a_row_becomes_the_record_with_its_parts_and_link() -> None:

@@ -21,8 +21,8 @@ def test_a_cell_that_begins_as_a_formula_does_is_defused(sign: str) -> None:
 @pytest.mark.parametrize("line_break", BREAKS)
 @pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
 def test_a_line_of_a_cell_is_defused_too(sign: str, line_break: str) -> None:
-    found = defused(f"Hello{line_break}{sign}cmd|' /C calc'!A0")
-    assert f"{line_break}'{sign}cmd" in found and found.startswith("Hello")
+    cell = defused(f"Hello{line_break}{sign}cmd|' /C calc'!A0")
+    assert f"{line_break}'{sign}cmd" in cell and cell.startswith("Hello")
     assert defused(f"Hello{line_break}world{sign}") == f"Hello{line_break}world{sign}"
 
 
@@ -33,7 +33,7 @@ def test_other_texts_stay() -> None:
 
 @given(st.text(alphabet="=+-@a \t\r\n\uff1d'", max_size=12))
 def test_no_line_of_what_is_defused_begins_as_a_formula_does(text: str) -> None:
-    found = defused(text)
-    assert not any(line[:1] in set("=+-@\t\uff1d") - {""} for line in found.splitlines())
-    assert found.replace("'", "") == text.replace("'", "")
-    assert defused(found) == found
+    cell = defused(text)
+    assert not any(line[:1] in set("=+-@\t\uff1d") - {""} for line in cell.splitlines())
+    assert cell.replace("'", "") == text.replace("'", "")
+    assert defused(cell) == cell

@@ -64,11 +64,11 @@ class Pair:
 
     async def arrives(self, *rows: Row, producer: str = OWNER) -> set[str]:
         """An event with these rows is examined and stored. Returns the ids that wait."""
-        some = [
+        references = [
             events_pb2.StaffReference(id=row_id, version=version, company_id=company_id, name=name)
             for row_id, version, company_id, name in rows
         ]
-        event = events_pb2.Event(event_id=str(uuid7()), references=events_pb2.References(staff=some))
+        event = events_pb2.Event(event_id=str(uuid7()), references=events_pb2.References(staff=references))
         waiting = await self.check.examine([Produced(producer, event)])
         if not waiting:
             async with self.replica.transaction() as connection:
@@ -100,15 +100,15 @@ async def pair(databases: tuple[Database, Database], tmp_path: Path) -> AsyncIte
     for database in databases:
         async with database.connection() as connection:
             await connection.raw.execute("TRUNCATE company, staff")
-    made = Pair(*databases)
+    joined = Pair(*databases)
     server = grpc.aio.server()
-    serve(server, pb.DESCRIPTOR.services_by_name["ReplicaSourceService"], made)
+    serve(server, pb.DESCRIPTOR.services_by_name["ReplicaSourceService"], joined)
     target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()
     make_keys(tmp_path, ["svc-parcels"])
     client = ServiceClient(OWNER, target, TokenSigner(tmp_path / "svc-parcels.jwk"))
-    made.check = ReplicaCheck(made.replica, made.replicas, dict.fromkeys(OWNED, client), 3600)
-    yield made
+    joined.check = ReplicaCheck(joined.replica, joined.replicas, dict.fromkeys(OWNED, client), 3600)
+    yield joined
     await client.close()
     await server.stop(None)
 

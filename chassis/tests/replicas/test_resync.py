@@ -27,8 +27,8 @@ from ..parcels import operator, service
 from .directory import OWNED, company, metadata, staff
 
 
-async def put(connection: Connection, some: Sequence[References], overwrite: bool = False) -> None:
-    for references in some:
+async def put(connection: Connection, batches: Sequence[References], overwrite: bool = False) -> None:
+    for references in batches:
         await Replica(company).put(connection, references.companies, overwrite)
         await Replica(staff).put(connection, references.staff, overwrite)
 
@@ -111,7 +111,7 @@ async def test_a_newer_row_stays_unless_the_owner_is_to_be_believed(opened: Data
 
 async def test_the_kinds_that_are_kept_are_listed_with_their_owners(resync: ReplicaResync) -> None:
     listed = await resync.ListReplicas(pb.ListReplicasRequest(), operator())
-    assert [(one.kind, one.owner) for one in listed.kinds] == [
+    assert [(replica_kind.kind, replica_kind.owner) for replica_kind in listed.kinds] == [
         ("companies", "svc-directory"),
         ("staff", "svc-directory"),
     ]

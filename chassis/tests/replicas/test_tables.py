@@ -78,12 +78,12 @@ async def test_an_absent_field_is_null_and_an_empty_one_is_not(database: Databas
 
 async def test_a_row_is_overwritten_whatever_its_version_where_the_caller_says_so(database: Database) -> None:
     replica = Replica(place)
-    shown = Statement(sa.select(place.c.version, place.c.name).where(place.c.id == 950))
-    for version, overwrite, wanted in ((5, False, (5, "v5")), (3, False, (5, "v5")), (3, True, (3, "v3"))):
+    query = Statement(sa.select(place.c.version, place.c.name).where(place.c.id == 950))
+    for version, overwrite, expected in ((5, False, (5, "v5")), (3, False, (5, "v5")), (3, True, (3, "v3"))):
         async with database.transaction() as connection:
             row = PropertyReference(id=950, version=version, company_id=7, name=f"v{version}")
             await replica.put(connection, [row], overwrite)
-        assert tuple(await database.row(shown) or ()) == wanted
+        assert tuple(await database.row(query) or ()) == expected
 
 
 async def test_a_parent_that_is_there_stays_as_it_is(database: Database) -> None:
@@ -91,8 +91,8 @@ async def test_a_parent_that_is_there_stays_as_it_is(database: Database) -> None
         await Replica(place).put(connection, [PropertyReference(id=960, version=4, company_id=7, name="Elm")])
         units = Replica(unit, {"property_id": place})
         await units.put(connection, [UnitReference(id=6, version=1, company_id=7, property_id=960, name="1A")])
-    shown = Statement(sa.select(place.c.version, place.c.name).where(place.c.id == 960))
-    assert tuple(await database.row(shown) or ()) == (4, "Elm")
+    query = Statement(sa.select(place.c.version, place.c.name).where(place.c.id == 960))
+    assert tuple(await database.row(query) or ()) == (4, "Elm")
 
 
 async def test_no_rows_are_no_statement(database: Database) -> None:

@@ -15,7 +15,7 @@ OWN = "postgresql://orders:secret@h2:5432/orders"
 
 
 @pytest.mark.parametrize(
-    ("url", "found"),
+    ("url", "expected"),
     [
         ("postgres://localhost/orders", [("localhost", 5432)]),
         ("postgresql://u:p@h1:6000/db?sslmode=verify-full&sslrootcert=/ca.crt", [("h1", 6000)]),
@@ -29,8 +29,8 @@ OWN = "postgresql://orders:secret@h2:5432/orders"
         ("postgresql://u:p%40x@h1/db?target_session_attrs=any", [("h1", 5432)]),
     ],
 )
-def test_the_servers_of_a_url_are_found(url: str, found: list[tuple[str, int]]) -> None:
-    assert servers(url) == [Server(*one) for one in found]
+def test_the_servers_of_a_url_are_found(url: str, expected: list[tuple[str, int]]) -> None:
+    assert servers(url) == [Server(*server) for server in expected]
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def settings(**values: str) -> object:
 
 
 def test_without_a_pooler_the_url_is_the_servers_own() -> None:
-    found = database_settings(Environment({"MAKEREADY_DATABASE_URL": ONE}))
-    assert (found.url, found.direct_url, found.pooler, found.connections) == (ONE, ONE, "", 10)
+    settings = database_settings(Environment({"MAKEREADY_DATABASE_URL": ONE}))
+    assert (settings.url, settings.direct_url, settings.pooler, settings.connections) == (ONE, ONE, "", 10)
 
 
 def test_a_poolers_mode_and_the_servers_own_url_are_read() -> None:
     for mode in ("session", "transaction"):
         values = {"URL": ONE, "DIRECT_URL": OWN, "POOLER": mode, "CONNECTIONS": "7"}
         environment = {f"MAKEREADY_DATABASE_{name}": value for name, value in values.items()}
-        found = database_settings(Environment(environment))
-        assert (found.url, found.direct_url, found.pooler, found.connections) == (ONE, OWN, mode, 7)
+        settings = database_settings(Environment(environment))
+        assert (settings.url, settings.direct_url, settings.pooler, settings.connections) == (ONE, OWN, mode, 7)
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,14 @@ asyncio.run(flood())
 def test_a_flood_of_one_event_is_counted_and_leaves_room_for_others() -> None:
     done = subprocess.run([sys.executable, "-c", FLOOD], capture_output=True, text=True, check=True)
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    counts = Counter((one["event"], one.get("rpc"), one["level"]) for one in lines if one["event"] != "lines_left_out")
+    counts = Counter(
+        (line["event"], line.get("rpc"), line["level"]) for line in lines if line["event"] != "lines_left_out"
+    )
     failed = sum(count for (event, _, _), count in counts.items() if event.startswith("it failed"))
     assert failed == 40 and counts["answered", None, "debug"] == 200
     assert counts["refused", "Echo", "warning"] == counts["refused", "Other", "warning"] == 40
     assert (counts["refused", "Rare", "warning"], counts["refused", "Echo", "error"]) == (2, 1)
-    left_out = [(one["of"], one.get("rpc"), one["level"], one["lines"]) for one in lines if "of" in one]
+    left_out = [(line["of"], line.get("rpc"), line["level"], line["lines"]) for line in lines if "of" in line]
     assert left_out.count(("refused", "Echo", "warning", 80)) == 2
     assert left_out.count(("refused", "Other", "warning", 10)) == 2
     assert left_out.count(("refused", None, "warning", 50)) == 2

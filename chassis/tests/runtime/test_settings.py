@@ -89,8 +89,8 @@ def test_the_servers_of_a_cluster_have_one_user_whichever_url_names_it() -> None
         "nats://op:p%40ss@one:4222,nats://op:p%40ss@two:4222",
         "nats://one:4222, nats://op:p%40ss@two:4222/",
     ):
-        found = nats_servers(text)
-        assert found == (["nats://one:4222", "nats://two:4222"], False, "op", "p@ss")
+        servers = nats_servers(text)
+        assert servers == (["nats://one:4222", "nats://two:4222"], False, "op", "p@ss")
     assert nats_servers("tls://token@[::1]:4223,tls://host") == (
         ["tls://[::1]:4223", "tls://host"],
         True,

@@ -13,7 +13,7 @@ VALID = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]")
 
 
 @pytest.mark.parametrize(
-    ("given", "flags"),
+    ("header", "flags"),
     [
         (GIVEN, "01"),
         (f"00-{TRACE}-{PARENT}-00", "00"),
@@ -23,12 +23,12 @@ VALID = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]")
         (f"cc-{TRACE}-{PARENT}-01-what-the-future-brings", "01"),
     ],
 )
-def test_a_valid_header_goes_on_with_the_trace(given: str, flags: str) -> None:
-    assert traces.accepted(given) == f"00-{TRACE}-{PARENT}-{flags}"
+def test_a_valid_header_goes_on_with_the_trace(header: str, flags: str) -> None:
+    assert traces.accepted(header) == f"00-{TRACE}-{PARENT}-{flags}"
 
 
 @pytest.mark.parametrize(
-    "given",
+    "header",
     [
         "",
         "00",
@@ -56,39 +56,39 @@ def test_a_valid_header_goes_on_with_the_trace(given: str, flags: str) -> None:
         GIVEN.replace("-", "_"),
     ],
 )
-def test_any_other_header_begins_a_new_trace(given: str) -> None:
-    assert traces.accepted(given) == ""
+def test_any_other_header_begins_a_new_trace(header: str) -> None:
+    assert traces.accepted(header) == ""
 
     async def entered() -> str:
-        traces.enter([given])
+        traces.enter([header])
         return traces.current()
 
-    found = asyncio.run(entered())
-    assert VALID.fullmatch(found) and TRACE not in found and found.endswith("-01")
+    new_trace = asyncio.run(entered())
+    assert VALID.fullmatch(new_trace) and TRACE not in new_trace and new_trace.endswith("-01")
 
 
 def test_work_has_a_parent_id_of_its_own_in_its_callers_trace() -> None:
-    async def entered(given: list[str]) -> str:
-        traces.enter(given)
+    async def entered(headers: list[str]) -> str:
+        traces.enter(headers)
         return traces.current()
 
     first, second = (asyncio.run(entered([GIVEN])) for _ in range(2))
     assert traces.id_of(first) == traces.id_of(second) == TRACE
     assert len({first[36:52], second[36:52], PARENT}) == 3 and VALID.fullmatch(first)
-    for given in ([], [GIVEN, GIVEN]):  # none, or several: no one can say which
-        assert traces.id_of(asyncio.run(entered(given))) != TRACE
+    for headers in ([], [GIVEN, GIVEN]):  # none, or several: no one can say which
+        assert traces.id_of(asyncio.run(entered(headers))) != TRACE
     assert traces.current() == "", "tasks do not share it"
 
 
 def test_a_block_goes_on_with_a_stored_trace_and_then_with_the_former() -> None:
     async def work() -> list[str]:
         traces.begin()
-        found = [traces.current()]
+        contexts = [traces.current()]
         for stored in (GIVEN, "", "nonsense"):
             with traces.within(stored):
-                found.append(traces.current())
-        return [*found, traces.current()]
+                contexts.append(traces.current())
+        return [*contexts, traces.current()]
 
     before, stored, *new, after = asyncio.run(work())
     assert (stored, after) == (GIVEN, before)
-    assert len({before, *new}) == 3 and all(VALID.fullmatch(one) for one in new)
+    assert len({before, *new}) == 3 and all(VALID.fullmatch(context) for context in new)

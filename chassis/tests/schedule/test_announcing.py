@@ -92,15 +92,15 @@ async def test_each_overdue_row_is_announced_once_and_marked(database: Database)
     assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 5}
     assert events.woken.is_set()
     announced = await published(database)
-    assert sorted((one.company_id, one.public.entity_id) for one in announced) == [
+    assert sorted((event.company_id, event.public.entity_id) for event in announced) == [
         (7, 2),
         (7, 4),
         (8, 1),
         (8, 5),
         (8, 7),
     ]
-    assert {(one.public.event, one.public.data) for one in announced} == {("ticket.stale", b'{"due": "60"}')}
-    assert {one.occurred_at.ToDatetime(datetime.UTC) for one in announced} == {NOON + SECOND}
+    assert {(event.public.event, event.public.data) for event in announced} == {("ticket.stale", b'{"due": "60"}')}
+    assert {event.occurred_at.ToDatetime(datetime.UTC) for event in announced} == {NOON + SECOND}
     marked = await database.rows(Statement(sa.select(chore.c.announced_at).distinct()))
     assert [row[0] for row in marked] == [NOON + SECOND], "those without an event are marked, too"
     events.woken.clear()
@@ -116,8 +116,8 @@ async def test_what_is_not_due_yet_is_left(database: Database) -> None:
 async def test_several_processes_at_once_announce_each_row_once(database: Database) -> None:
     await fill(database, 3 * ROWS_AT_ONCE)
     done = await asyncio.gather(*(announcer(database, Outbox("svc-chores", outbox)).sweep(NOON) for _ in range(3)))
-    ids = [one.public.entity_id for one in await published(database)]
-    assert len(ids) == len(set(ids)) == 2 * ROWS_AT_ONCE == sum(one["ticket.stale"] for one in done)
+    ids = [counted.public.entity_id for counted in await published(database)]
+    assert len(ids) == len(set(ids)) == 2 * ROWS_AT_ONCE == sum(counted["ticket.stale"] for counted in done)
 
 
 async def test_a_mark_that_fails_takes_its_events_with_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

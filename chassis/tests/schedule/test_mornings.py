@@ -32,8 +32,8 @@ def test_the_day_is_the_latest_whose_six_o_clock_has_passed(now: datetime.dateti
     day = overdue_before(now, timezone)
     zone = zoneinfo.ZoneInfo(timezone)
     mornings = [
-        datetime.datetime.combine(one, datetime.time(6), zone).timestamp()
-        for one in (day, day + datetime.timedelta(days=1))
+        datetime.datetime.combine(date, datetime.time(6), zone).timestamp()
+        for date in (day, day + datetime.timedelta(days=1))
     ]
     assert mornings[0] <= now.timestamp() < mornings[1]
 

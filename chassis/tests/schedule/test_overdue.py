@@ -129,7 +129,7 @@ async def test_several_at_once_hand_each_row_on_once(database: Database) -> None
     ids = [*await _fill(database, 1, 1, 450), *await _fill(database, 5, 5000, 150)]
     tellers = [Announced() for _ in range(4)]
     done = await asyncio.gather(*(overdue(database).each(NOW, teller) for teller in tellers))
-    assert sorted(one for teller in tellers for one in teller.ids) == ids
+    assert sorted(row_id for teller in tellers for row_id in teller.ids) == ids
     assert sum(done) == len(ids)
 
 
@@ -168,8 +168,8 @@ async def test_rows_that_are_held_for_longer_than_a_lock_is_waited_for_are_done_
         async with asyncio.timeout(60):
             while len(waited) < 2:  # the second transaction that waits is there because the first gave up
                 query = "SELECT xact_start FROM pg_stat_activity WHERE datname = current_database()"
-                found = await connection.raw.fetch(f"{query} AND wait_event_type = 'Lock'")
-                waited |= {row["xact_start"] for row in found}
+                waiting = await connection.raw.fetch(f"{query} AND wait_event_type = 'Lock'")
+                waited |= {row["xact_start"] for row in waiting}
                 await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
                 await asyncio.sleep(0.1)
     assert await sweeping == 3

@@ -67,10 +67,10 @@ async def add(
 
 async def listed(log: Audit, call: Call | None = None, **request: Any) -> list[pb.AuditEntry]:
     instants = {name: request.pop(name) for name in ("since", "until") if name in request}
-    asked = pb.ListAuditRequest(**{"limit": 50, **request})
+    list_request = pb.ListAuditRequest(**{"limit": 50, **request})
     for name, instant in instants.items():
-        getattr(asked, name).FromDatetime(instant)
-    response = await log.ListAudit(asked, call or operator())
+        getattr(list_request, name).FromDatetime(instant)
+    response = await log.ListAudit(list_request, call or operator())
     return list(response.entries)
 
 
@@ -134,14 +134,14 @@ async def test_entries_are_read_newest_first_a_page_at_a_time(database: Database
     for number in range(1, 6):
         await add(database, log, "parcel", number)
     first = await listed(log, limit=3)
-    rest = await listed(log, limit=3, before_id=first[-1].id)
-    assert (ids(first), ids(rest)) == ([5, 4, 3], [2, 1])
+    second = await listed(log, limit=3, before_id=first[-1].id)
+    assert (ids(first), ids(second)) == ([5, 4, 3], [2, 1])
 
 
 async def test_a_kind_and_one_record_of_it_can_be_asked_for(database: Database, log: Audit) -> None:
     for subject, number in (("parcel", 1), ("sender", 1), ("parcel", 2), ("parcel", 1)):
         await add(database, log, subject, number)
-    assert [(one.subject, one.subject_id) for one in await listed(log, subject="parcel")] == [
+    assert [(entry.subject, entry.subject_id) for entry in await listed(log, subject="parcel")] == [
         ("parcel", 1),
         ("parcel", 2),
         ("parcel", 1),
@@ -263,19 +263,19 @@ async def test_an_entry_is_found_though_the_databases_clock_was_set_back_before_
 
 async def test_pages_of_a_filter_follow_one_another(database: Database, log: Audit) -> None:
     await recorded(database, *range(20, 0, -1))
-    found: list[int] = []
+    entry_ids: list[int] = []
     more: dict[str, Any] = {}
     pages = 0
     while True:
         request = pb.ListAuditRequest(actor="staff:1", limit=4, **more)
         request.since.FromDatetime(NOON - datetime.timedelta(minutes=18))
         page = await log.ListAudit(request, operator())
-        found += ids(page.entries)
+        entry_ids += ids(page.entries)
         pages += 1
         if not page.HasField("next_before_id"):
             break
         more = {"before_id": page.next_before_id}
-    assert (found, pages) == ([19, 17, 15, 13, 11, 9, 7, 5, 3], 3)
+    assert (entry_ids, pages) == ([19, 17, 15, 13, 11, 9, 7, 5, 3], 3)
 
 
 async def test_a_time_long_ago_costs_its_own_entries_alone(database: Database, log: Audit) -> None:
@@ -297,12 +297,12 @@ async def test_a_time_long_ago_costs_its_own_entries_alone(database: Database, l
 
 async def test_values_that_were_removed_from_a_record_are_not_returned(database: Database) -> None:
     """The context finds them, and each page asks once for all of its entries. The rows stay as they are."""
-    asked: list[tuple[int, list[int]]] = []
+    questions: list[tuple[int, list[int]]] = []
 
-    async def removed(of: Database, company_id: int, entries: Sequence[Any]) -> dict[int, Sequence[str]]:
-        assert of is database
-        asked.append((company_id, [one["subject_id"] for one in entries]))
-        return {one["id"]: ("words", "size") for one in entries if one["subject_id"] == 12}
+    async def removed(asked_database: Database, company_id: int, entries: Sequence[Any]) -> dict[int, Sequence[str]]:
+        assert asked_database is database
+        questions.append((company_id, [entry["subject_id"] for entry in entries]))
+        return {entry["id"]: ("words", "size") for entry in entries if entry["subject_id"] == 12}
 
     log = Audit(audit, database, removed=removed)
     for subject_id in (12, 13):
@@ -310,17 +310,17 @@ async def test_values_that_were_removed_from_a_record_are_not_returned(database:
         await add(
             database, log, "parcel", subject_id, before=values, after=values | {"words": "x", "size": 5, "colour": None}
         )
-    found = await log.ListAudit(pb.ListAuditRequest(limit=10), person())
-    assert [(json.loads(one.before), json.loads(one.after)) for one in found.entries] == [
+    answer = await log.ListAudit(pb.ListAuditRequest(limit=10), person())
+    assert [(json.loads(entry.before), json.loads(entry.after)) for entry in answer.entries] == [
         (
             {"words": "Ada has the key", "size": 4, "colour": "red"},
             {"words": "x", "size": 5, "colour": None},
         ),
         ({"colour": "red"}, {"colour": None}),
     ]
-    assert asked == [(COMPANY, [13, 12])]
+    assert questions == [(COMPANY, [13, 12])]
     async with database.connection() as connection:
         (row,) = await connection.raw.fetch(f"SELECT before::text FROM {audit.name} WHERE subject_id = 12")
     assert "Ada has the key" in row["before"]
     await log.ListAudit(pb.ListAuditRequest(limit=10, subject="crate"), person())
-    assert len(asked) == 1, "an empty page has nothing to ask for"
+    assert len(questions) == 1, "an empty page has nothing to ask for"

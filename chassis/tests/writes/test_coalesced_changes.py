@@ -105,9 +105,9 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sent.append("together")
         return await rows(self, statement, **values)
 
-    def alone(self: Database, *given: Any, **named: Any) -> Any:
+    def alone(self: Database, *arguments: Any, **named: Any) -> Any:
         sent.append("alone")
-        return transaction(self, *given, **named)
+        return transaction(self, *arguments, **named)
 
     monkeypatch.setattr(Database, "rows", noted)
     monkeypatch.setattr(Database, "transaction", alone)
@@ -119,25 +119,25 @@ async def test_changes_of_several_rows_share_two_statements(database: Database, 
     await asyncio.sleep(0)  # it is on its way, and the others wait for it
     replies = await asyncio.gather(first, *(change(database, Deciding(n), f"{n}") for n in range(2, MANY + 1)))
     assert statements == ["together"] * 4
-    assert {one.body for one in replies} == {b'{"version":2}'} and not any(one.replayed for one in replies)
+    assert {reply.body for reply in replies} == {b'{"version":2}'} and not any(reply.replayed for reply in replies)
     assert set((await stored(database)).values()) == {(2, "Collected")}
     assert await counts(database) == (MANY, MANY)
     again = await asyncio.gather(*(change(database, Deciding(n), f"{n}") for n in range(2, MANY + 1)))
-    assert all(one.replayed and one.body == b'{"version":2}' for one in again)
+    assert all(reply.replayed and reply.body == b'{"version":2}' for reply in again)
     assert await counts(database) == (MANY, MANY)
 
 
 async def test_what_changes_nothing_stores_its_reply_and_no_event(database: Database) -> None:
     replies = await asyncio.gather(*(change(database, Deciding(n, to="Received"), f"{n}") for n in range(1, 4)))
-    assert {one.body for one in replies} == {b'{"version":1}'}
+    assert {reply.body for reply in replies} == {b'{"version":1}'}
     assert await counts(database) == (3, 0)
     assert set((await stored(database)).values()) == {(1, "Received")}
 
 
 async def test_changes_of_one_row_happen_one_after_another(database: Database) -> None:
-    wanted = [Deciding(1, to=f"Shelf {n}") for n in range(MANY)]
-    replies = await asyncio.gather(*(change(database, one, f"{n}") for n, one in enumerate(wanted)))
-    assert sorted(one.body for one in replies) == sorted(b'{"version":%d}' % n for n in range(2, MANY + 2))
+    deciders = [Deciding(1, to=f"Shelf {n}") for n in range(MANY)]
+    replies = await asyncio.gather(*(change(database, decider, f"{n}") for n, decider in enumerate(deciders)))
+    assert sorted(decider.body for decider in replies) == sorted(b'{"version":%d}' % n for n in range(2, MANY + 2))
     assert (await stored(database))[1][0] == MANY + 1
 
 
@@ -147,10 +147,10 @@ async def test_one_key_has_one_effect_and_another_request_with_it_is_refused(dat
         *(change(database, Deciding(4), "other") for _ in range(5)),
         return_exceptions=True,
     )
-    codes = [one.code for one in replies[:3] if isinstance(one, Refusal)]
+    codes = [reply.code for reply in replies[:3] if isinstance(reply, Refusal)]
     assert len(codes) == 2 and set(codes) <= {"idempotency_mismatch", "idempotency_in_progress"}
-    done = [one for one in replies[3:] if isinstance(one, WriteReply)]
-    assert [one.replayed for one in done].count(False) == 1
+    done = [reply for reply in replies[3:] if isinstance(reply, WriteReply)]
+    assert [reply.replayed for reply in done].count(False) == 1
     assert await counts(database) == (2, 2)
 
 
@@ -162,7 +162,7 @@ async def test_a_refusal_is_decided_under_the_locks_and_leaves_nothing(database:
         change(database, Deciding(2), "3"),
         return_exceptions=True,
     )
-    assert [getattr(one, "status", None) for one in replies] == [422, 404, 200]
+    assert [getattr(reply, "status", None) for reply in replies] == [422, 404, 200]
     assert refused.times == 2 and await counts(database) == (1, 1)
 
 
@@ -183,12 +183,12 @@ async def test_a_decision_is_made_anew_if_what_it_was_made_from_has_changed(data
     passed: list[int] = []
 
     async def noted(self: Database, statement: Statement, **values: Any) -> list[Any]:
-        found = await rows(self, statement, **values)
+        rows_read = await rows(self, statement, **values)
         if not passed:
             passed.append(1)
             async with self.connection() as connection:
                 await connection.raw.execute(f"UPDATE parcel SET {changed} WHERE id = 1")
-        return found
+        return rows_read
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Database, "rows", noted)

@@ -51,8 +51,8 @@ def a_write(entity_id: int, key: str, **values: Any) -> Write:
 
 async def write_at_once(database: Database, *writes: Write) -> list[Any]:
     """The first is written alone, the others in one statement."""
-    asked = (INSERT.write(database, claim, 201, reply, rows) for claim, reply, rows in writes)
-    return await asyncio.gather(*asked, return_exceptions=True)
+    writing = (INSERT.write(database, claim, 201, reply, rows) for claim, reply, rows in writes)
+    return await asyncio.gather(*writing, return_exceptions=True)
 
 
 async def stored(database: Database) -> list[int]:
@@ -68,11 +68,11 @@ async def test_writes_at_once_are_all_done(database: Database) -> None:
 
 async def test_one_key_at_once_is_written_once(database: Database) -> None:
     _, *replies = await write_at_once(database, a_write(1, "other"), *(a_write(n, "same") for n in range(2, 20)))
-    fresh = [one for one in replies if isinstance(one, WriteReply) and not one.replayed]
-    replayed = [one for one in replies if isinstance(one, WriteReply) and one.replayed]
-    refused = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
+    fresh = [reply for reply in replies if isinstance(reply, WriteReply) and not reply.replayed]
+    replayed = [reply for reply in replies if isinstance(reply, WriteReply) and reply.replayed]
+    refused = [reply for reply in replies if isinstance(reply, Refusal) and reply.code == "idempotency_in_progress"]
     assert len(fresh) == 1 and len(fresh) + len(replayed) + len(refused) == 18
-    assert {one.body for one in replayed} <= {fresh[0].body}
+    assert {reply.body for reply in replayed} <= {fresh[0].body}
     assert await stored(database) == [2, 2, 2]
 
 
@@ -82,7 +82,7 @@ async def test_a_key_used_for_another_request_is_refused_alone(database: Databas
     other = (dataclasses.replace(claim, fingerprint=b"another request"), reply, rows)
     *fresh, refused = await write_at_once(database, a_write(3, "a"), a_write(4, "b"), other)
     assert isinstance(refused, Refusal) and refused.code == "idempotency_mismatch"
-    assert [one.replayed for one in fresh] == [False, False]
+    assert [answer.replayed for answer in fresh] == [False, False]
     assert await stored(database) == [3, 3, 3]
 
 
@@ -92,8 +92,8 @@ async def test_a_row_that_the_database_refuses_fails_alone_and_is_not_logged(dat
     with structlog.testing.capture_logs() as logs:
         replies = await write_at_once(database, *writes)
     assert isinstance(replies.pop(3), asyncpg.CheckViolationError)
-    assert [one.replayed for one in replies] == [False] * 4
-    assert [one["reason"] for one in logs] == ["CheckViolationError"] and "longer" not in str(logs)
+    assert [reply.replayed for reply in replies] == [False] * 4
+    assert [reply["reason"] for reply in logs] == ["CheckViolationError"] and "longer" not in str(logs)
     assert await stored(database) == [4, 4, 4]
 
 
@@ -110,9 +110,9 @@ async def test_of_one_key_twice_in_a_statement_the_one_that_got_the_lock_is_kept
     writes = [a_write(number, "same") for number in (1, 2)]
     claim, reply, rows = writes[held]
     writes[held] = (HeldClaim(*dataclasses.astuple(claim)), reply, rows)
-    some = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
+    batch = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
     async with database.transaction("SELECT pg_advisory_xact_lock(4711)"):
-        answers = await INSERT._write_several(some)
+        answers = await INSERT._write_several(batch)
     done = 1 - held
     assert answers[held] is None and answers[done] == WriteReply(status=201, body=writes[done][1])
     assert await database.value(Statement(sa.select(parcel.c.id))) == done + 1
@@ -125,8 +125,8 @@ async def test_a_key_in_flight_leaves_no_claim_behind(database: Database) -> Non
     """It leaves no row either: its caller gets the refusal, and the others are served."""
     claim, reply, rows = a_write(2, "held")
     writes = [a_write(1, "first"), (claim, reply, rows), a_write(3, "third")]
-    some = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
+    batch = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
     async with database.transaction(f"SELECT pg_advisory_xact_lock({claim.lock})"):
-        answers = await INSERT._write_several(some)
+        answers = await INSERT._write_several(batch)
     assert [answer is None for answer in answers] == [False, True, False]
     assert await INSERT.stored(database, claim) is None and await stored(database) == [2, 2, 2]

@@ -97,9 +97,9 @@ async def stored(database: Database) -> list[int]:
     return [await count(database, table) for table in (parcel, audit, outbox, claims)]
 
 
-async def refused(commands: CommandRunner, call: Call, asked: object) -> str:
+async def refused(commands: CommandRunner, call: Call, message: object) -> str:
     with pytest.raises(Refusal) as refusal:
-        await commands.run(call, asked, Document, AddParcel(99))
+        await commands.run(call, message, Document, AddParcel(99))
     return refusal.value.code
 
 
@@ -270,10 +270,10 @@ async def test_a_change_is_always_after_the_records_last_one(database: Database)
 
 
 @pytest.mark.parametrize(
-    ("point", "left"), [("write-decided", 0), ("write-before-commit", 0), ("write-after-commit", 1)]
+    ("point", "rows_each"), [("write-decided", 0), ("write-before-commit", 0), ("write-after-commit", 1)]
 )
 async def test_a_process_that_dies_leaves_all_of_a_command_or_nothing(
-    point: str, left: int, database: Database, commands: CommandRunner
+    point: str, rows_each: int, database: Database, commands: CommandRunner
 ) -> None:
     ended = await asyncio.to_thread(
         subprocess.run,
@@ -286,7 +286,7 @@ async def test_a_process_that_dies_leaves_all_of_a_command_or_nothing(
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     async with database.connection() as connection:  # the server keeps its locks until it notices
         await eventually(lambda: connection.raw.fetchval(DEAD, dying.APPLICATION))
-    assert await stored(database) == [0, left, left, left]
+    assert await stored(database) == [0, rows_each, rows_each, rows_each]
     reply = await commands.run(person(), dying.REQUEST, Document, dying.work)
     assert reply.json == b"a document" and await stored(database) == [0, 1, 1, 1]
 
@@ -302,7 +302,7 @@ def test_fields_are_what_the_request_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("message", "field"),
     [
         (UpdateParcelRequest(clear=["parcel_id"]), "clear"),
         (UpdateParcelRequest(clear=["nothing"]), "clear"),
@@ -311,7 +311,7 @@ def test_fields_are_what_the_request_gives() -> None:
         (UpdateParcelRequest(tags=["a", "b\0"]), "tags"),
     ],
 )
-def test_fields_that_cannot_be_are_refused_by_name(asked: object, field: str) -> None:
+def test_fields_that_cannot_be_are_refused_by_name(message: object, field: str) -> None:
     with pytest.raises(Refusal) as refusal:
-        fields(asked, "label", "grams", "tags")  # type: ignore[arg-type]
+        fields(message, "label", "grams", "tags")  # type: ignore[arg-type]
     assert (refusal.value.status, refusal.value.field) == (400, field)

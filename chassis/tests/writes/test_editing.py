@@ -63,9 +63,9 @@ AUDIT = Statement(sa.select(audit.c.action, audit.c.before, audit.c.after).order
 
 
 async def references(_connection: Connection, company_id: int, entity_id: int) -> References:
-    found = References()
-    found.properties.add(id=entity_id, company_id=company_id)
-    return found
+    published = References()
+    published.properties.add(id=entity_id, company_id=company_id)
+    return published
 
 
 def editor(**options: Any) -> RecordEditor[Boat]:
@@ -74,8 +74,8 @@ def editor(**options: Any) -> RecordEditor[Boat]:
 
 @pytest.fixture
 async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    made = Database(postgres_server.create_database("chassis_editing"), application="tests")
-    await made.open()
+    opened = Database(postgres_server.create_database("chassis_editing"), application="tests")
+    await opened.open()
     statements: list[str] = []
     dialect = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 
@@ -84,11 +84,11 @@ async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
     collecting = sa.create_mock_engine("postgresql://", collect)
     metadata.create_all(collecting, checkfirst=False)
-    async with made.connection() as connection:
+    async with opened.connection() as connection:
         for statement in statements:
             await connection.raw.execute(statement)
-    yield made
-    await made.close()
+    yield opened
+    await opened.close()
 
 
 class Editing:

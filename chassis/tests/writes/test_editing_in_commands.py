@@ -80,15 +80,17 @@ async def run(
     return await commands.run(call or person(), AddParcelRequest(idempotency_key=key), Document, work)
 
 
-async def add(commands: CommandRunner, key: str, call: Call | None = None, **given: Any) -> Document:
-    request = AddParcelRequest(**{"label": "a box", "sender_id": 1, **given})
+async def add(commands: CommandRunner, key: str, call: Call | None = None, **values: Any) -> Document:
+    request = AddParcelRequest(**{"label": "a box", "sender_id": 1, **values})
     return await run(commands, key, lambda command: EDITOR.add(command, FIELDS.of(request)), call)
 
 
-async def change(commands: CommandRunner, key: str, entity_id: int, call: Call | None = None, **given: Any) -> Document:
+async def change(
+    commands: CommandRunner, key: str, entity_id: int, call: Call | None = None, **values: Any
+) -> Document:
     async def work(command: Command) -> Document:
         locked = await EDITOR.lock(command, entity_id)
-        return await EDITOR.change(command, locked, FIELDS.of(UpdateParcelRequest(**given)))
+        return await EDITOR.change(command, locked, FIELDS.of(UpdateParcelRequest(**values)))
 
     return await run(commands, key, work, call)
 
@@ -101,11 +103,11 @@ async def entries(database: Database) -> list[tuple[str, dict[str, Any], dict[st
 async def test_a_record_is_added_with_its_audit_entry_and_its_references(
     database: Database, commands: CommandRunner
 ) -> None:
-    made = await add(commands, "k", grams=5, external_id="P1")
-    record = json.loads(made.json)
-    wanted = {"label": "a box", "grams": 5, "external_id": "P1", "source": "staff", "status": "Received"}
-    assert wanted.items() <= record.items() and record["sender"] == {"id": 1, "name": "Ann"}
-    assert (made.entity_id, made.version) == (record["entity_id"], 1)
+    added = await add(commands, "k", grams=5, external_id="P1")
+    record = json.loads(added.json)
+    expected = {"label": "a box", "grams": 5, "external_id": "P1", "source": "staff", "status": "Received"}
+    assert expected.items() <= record.items() and record["sender"] == {"id": 1, "name": "Ann"}
+    assert (added.entity_id, added.version) == (record["entity_id"], 1)
     ((action, before, after),) = await entries(database)
     assert (action, before) == ("parcel.added", {})
     # The entry leaves out values that it has in columns of its own, and values that stay null.
@@ -113,16 +115,16 @@ async def test_a_record_is_added_with_its_audit_entry_and_its_references(
         "label": "a box", "grams": 5, "status": "Received", "sender": {"id": 1, "name": "Ann"}, "external_id": "P1",
     }  # fmt: skip
     event = Event.FromString(await database.value(Statement(sa.select(outbox.c.message))))
-    assert event.references == await references(None, COMPANY, made.entity_id)  # type: ignore[arg-type]
+    assert event.references == await references(None, COMPANY, added.entity_id)  # type: ignore[arg-type]
 
 
 async def test_a_change_saves_what_is_given_and_audits_what_differs(
     database: Database, commands: CommandRunner
 ) -> None:
-    made = await add(commands, "k", grams=5)
-    changed = await change(commands, "k2", made.entity_id, grams=6, label="a box")
+    added = await add(commands, "k", grams=5)
+    changed = await change(commands, "k2", added.entity_id, grams=6, label="a box")
     assert changed.version == 2
-    before, after = json.loads(made.json), json.loads(changed.json)
+    before, after = json.loads(added.json), json.loads(changed.json)
     assert after["updated_at"] > before["updated_at"]
     assert {name for name in after if after[name] != before[name]} == {"grams", "updated_at"}
     assert (await entries(database))[-1] == ("parcel.updated", {"grams": 5}, {"grams": 6})
@@ -130,19 +132,19 @@ async def test_a_change_saves_what_is_given_and_audits_what_differs(
 
 
 async def test_a_change_that_changes_nothing_leaves_the_record(database: Database, commands: CommandRunner) -> None:
-    made = await add(commands, "k", grams=5)
-    assert await change(commands, "k2", made.entity_id, grams=5) == made
+    added = await add(commands, "k", grams=5)
+    assert await change(commands, "k2", added.entity_id, grams=5) == added
     assert len(await entries(database)) == 1 and await count(database, outbox) == 1
 
 
 async def test_a_record_changes_by_what_it_names_where_the_caller_says_so(
     database: Database, commands: CommandRunner
 ) -> None:
-    made = await add(commands, "k")
+    added = await add(commands, "k")
 
     async def work(command: Command) -> Document:
         return await EDITOR.change(
-            command, await EDITOR.lock(command, made.entity_id), {}, touched=True, action="moved"
+            command, await EDITOR.lock(command, added.entity_id), {}, touched=True, action="moved"
         )
 
     assert (await run(commands, "k2", work)).version == 2
@@ -150,15 +152,15 @@ async def test_a_record_changes_by_what_it_names_where_the_caller_says_so(
 
 
 async def test_an_optional_field_is_cleared(commands: CommandRunner) -> None:
-    made = await add(commands, "k", grams=5, external_id="P1")
-    changed = json.loads((await change(commands, "k2", made.entity_id, clear=["grams", "external_id"])).json)
+    added = await add(commands, "k", grams=5, external_id="P1")
+    changed = json.loads((await change(commands, "k2", added.entity_id, clear=["grams", "external_id"])).json)
     assert (changed["grams"], changed["external_id"]) == (None, None)
 
 
 async def test_a_record_of_another_company_is_not_found(commands: CommandRunner) -> None:
-    made = await add(commands, "k")
+    added = await add(commands, "k")
     for work in (EDITOR.lock, EDITOR.find):
-        for entity_id, company_id in ((made.entity_id, OTHER_COMPANY), (made.entity_id + 1, COMPANY)):
+        for entity_id, company_id in ((added.entity_id, OTHER_COMPANY), (added.entity_id + 1, COMPANY)):
             with pytest.raises(Refusal) as refusal:
                 await run(commands, "k2", lambda command: work(command, entity_id), person(3, company_id))  # type: ignore[arg-type, return-value]  # noqa: B023
             assert (refusal.value.status, str(refusal.value)) == (
@@ -200,8 +202,8 @@ def test_fields_are_checked_by_the_rules_of_the_row(request_: Any, status: int, 
 
 
 def test_a_date_stands_for_its_midnight() -> None:
-    given = FIELDS.of(AddParcelRequest(label="a", sender_id=1, created_at="2026-03-01"))
-    assert given["created_at"].isoformat() == "2026-03-01T00:00:00+00:00"
+    values = FIELDS.of(AddParcelRequest(label="a", sender_id=1, created_at="2026-03-01"))
+    assert values["created_at"].isoformat() == "2026-03-01T00:00:00+00:00"
 
 
 def test_an_id_that_no_record_can_have_is_an_unknown_id() -> None:

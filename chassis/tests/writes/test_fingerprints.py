@@ -28,13 +28,13 @@ BODIES = st.dictionaries(TEXT, VALUES, min_size=1, max_size=5)
 def spelled(value: Any, random: Random) -> str:
     """One of the many JSON texts of the value."""
     if isinstance(value, dict):
-        pairs = [f"{blanks(random)}{spelled(key, random)}:{spelled(one, random)}" for key, one in value.items()]
+        pairs = [f"{blanks(random)}{spelled(key, random)}:{spelled(inner, random)}" for key, inner in value.items()]
         random.shuffle(pairs)
         return "{" + ",".join(pairs) + blanks(random) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(blanks(random) + spelled(one, random) for one in value) + "]"
+        return "[" + ",".join(blanks(random) + spelled(inner, random) for inner in value) + "]"
     if isinstance(value, str):
-        return '"' + "".join(character(one, random) for one in value) + '"'
+        return '"' + "".join(character(inner, random) for inner in value) + '"'
     if isinstance(value, float) and random.random() < 0.5:
         return f"{value:.17E}"
     if type(value) is int and value == 0:
@@ -46,19 +46,19 @@ def blanks(random: Random) -> str:
     return "".join(random.choices(" \t\r\n", k=random.randrange(3)))
 
 
-def character(one: str, random: Random) -> str:
-    units = one.encode("utf-16-be")
+def character(letter: str, random: Random) -> str:
+    units = letter.encode("utf-16-be")
     escaped = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-    plain = one if one >= " " and one not in '"\\' else json.dumps(one)[1:-1]
-    return random.choice([escaped, escaped.upper().replace("\\U", "\\u"), "\\/" if one == "/" else plain])
+    plain = letter if letter >= " " and letter not in '"\\' else json.dumps(letter)[1:-1]
+    return random.choice([escaped, escaped.upper().replace("\\U", "\\u"), "\\/" if letter == "/" else plain])
 
 
 def distinguishable(value: Any) -> Any:
     """The value in a form whose equality is JSON's: in Python 1, 1.0 and True are equal."""
     if isinstance(value, dict):
-        return {key: distinguishable(one) for key, one in value.items()}
+        return {key: distinguishable(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [distinguishable(one) for one in value]
+        return [distinguishable(inner) for inner in value]
     return type(value).__name__, repr(value) if isinstance(value, float) else value
 
 
@@ -78,16 +78,16 @@ def test_one_body_has_one_fingerprint_however_it_is_spelled(body: dict[str, Any]
 
 
 @given(BODIES, BODIES, st.data())
-def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
+def test_two_bodies_have_two_fingerprints(body: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
     if data.draw(st.booleans()):  # else two at random, which are seldom equal
-        other = dict(one)
-        other[data.draw(st.sampled_from(sorted(one)))] = data.draw(VALUES)
-    same = distinguishable(one) == distinguishable(other)
-    assert (canonical(json.dumps(one)) == canonical(json.dumps(other))) == same
+        other = dict(body)
+        other[data.draw(st.sampled_from(sorted(body)))] = data.draw(VALUES)
+    same = distinguishable(body) == distinguishable(other)
+    assert (canonical(json.dumps(body)) == canonical(json.dumps(other))) == same
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("1", "1.0"),
         ("1", "true"),
@@ -112,12 +112,12 @@ def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, 
         ('"\\"}"', '"}"'),
     ],
 )
-def test_different_json_has_different_fingerprints(one: str, other: str) -> None:
-    assert value(one) != value(other)
+def test_different_json_has_different_fingerprints(first: str, second: str) -> None:
+    assert value(first) != value(second)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("0", "-0"),
         ("1.5", "1.50"),
@@ -131,8 +131,8 @@ def test_different_json_has_different_fingerprints(one: str, other: str) -> None
         ('{"\\u0061":1}', '{"a":1}'),
     ],
 )
-def test_what_only_looks_different_has_one_fingerprint(one: str, other: str) -> None:
-    assert value(one) == value(other)
+def test_what_only_looks_different_has_one_fingerprint(first: str, second: str) -> None:
+    assert value(first) == value(second)
 
 
 OPERATIONS = st.sampled_from(["POST /tickets", "POST /webhooks", "PATCH /tickets/{}", "POST /units/{}/notice"])
@@ -140,36 +140,40 @@ OPERATIONS = st.sampled_from(["POST /tickets", "POST /webhooks", "PATCH /tickets
 
 @given(OPERATIONS, st.integers(1, 2**63 - 1), OPERATIONS, st.integers(1, 2**63 - 1), BODIES)
 def test_another_operation_or_id_is_another_request(
-    one: str, one_id: int, other: str, other_id: int, body: dict[str, Any]
+    template: str, one_id: int, other: str, other_id: int, body: dict[str, Any]
 ) -> None:
-    same = one.format(one_id) == other.format(other_id)
-    found = bodies.canonical(body)
+    same = template.format(one_id) == other.format(other_id)
+    canonical_body = bodies.canonical(body)
     first, second = (
-        idempotency.claim(CALLERS, "key", operation, found).fingerprint
-        for operation in (one.format(one_id), other.format(other_id))
+        idempotency.claim(CALLERS, "key", operation, canonical_body).fingerprint
+        for operation in (template.format(one_id), other.format(other_id))
     )
     assert (first == second) == same
 
 
 @given(st.text("/0{}", max_size=3), BODIES, st.text("/0{}", max_size=3), BODIES)
 def test_operation_and_body_do_not_run_into_each_other(
-    one: str, body: dict[str, Any], other: str, other_body: dict[str, Any]
+    operation: str, body: dict[str, Any], other: str, other_body: dict[str, Any]
 ) -> None:
     first, second = bodies.canonical(body), bodies.canonical(other_body)
-    same = (one, first) == (other, second)
-    found = [idempotency.claim(CALLERS, "key", *request).fingerprint for request in ((one, first), (other, second))]
-    assert (found[0] == found[1]) == same
+    same = (operation, first) == (other, second)
+    fingerprints = [
+        idempotency.claim(CALLERS, "key", *request).fingerprint for request in ((operation, first), (other, second))
+    ]
+    assert (fingerprints[0] == fingerprints[1]) == same
 
 
 @given(st.tuples(st.integers(1, 12), st.integers(1, 12), st.text("1/2", min_size=1, max_size=3)), st.data())
-def test_a_claim_is_of_one_company_one_api_key_and_one_key(one: tuple[int, int, str], data: st.DataObject) -> None:
+def test_a_claim_is_of_one_company_one_api_key_and_one_key(
+    key_parts: tuple[int, int, str], data: st.DataObject
+) -> None:
     """A claim's lock is for exactly these three values."""
     other = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12), st.text("1/2", min_size=1, max_size=3)))
     first, second = (
         idempotency.claim(
             Identity(INTEGRATION, "gateway", company_id=company, api_key_id=api_key), key, "POST /x", b"{}"
         )
-        for company, api_key, key in (one, other)
+        for company, api_key, key in (key_parts, other)
     )
-    assert (first.lock == second.lock) == (one == other) == (first.key() == second.key())
+    assert (first.lock == second.lock) == (key_parts == other) == (first.key() == second.key())
     assert first.fingerprint == second.fingerprint

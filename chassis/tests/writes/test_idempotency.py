@@ -90,10 +90,10 @@ class HandOver:
             raise Refusal(422, "handed_over", "It was handed over.")
         return Decision(200, b"done", {outbox: [event()]}, handed_over(row["id"]))
 
-    async def __call__(self, one: Claim | None = None, parcel_id: int = 1) -> WriteReply:
-        one = one or a_claim()
+    async def __call__(self, claimed: Claim | None = None, parcel_id: int = 1) -> WriteReply:
+        claimed = claimed or a_claim()
         return await HAND_OVER.write(
-            self.database, one, parcel_id, self.decide, company_id=one.company_id, parcel_id=parcel_id
+            self.database, claimed, parcel_id, self.decide, company_id=claimed.company_id, parcel_id=parcel_id
         )
 
 
@@ -166,8 +166,8 @@ async def test_a_decision_may_insert_several_rows(database: Database) -> None:
 
 async def test_of_two_who_decide_on_one_row_the_second_sees_what_the_first_did(database: Database) -> None:
     done = await asyncio.gather(*(HandOver(database)(a_claim(f"{n}")) for n in range(4)), return_exceptions=True)
-    assert sum(isinstance(one, WriteReply) for one in done) == 1
-    assert [one.code for one in done if isinstance(one, Refusal)] == ["handed_over"] * 3
+    assert sum(isinstance(outcome, WriteReply) for outcome in done) == 1
+    assert [outcome.code for outcome in done if isinstance(outcome, Refusal)] == ["handed_over"] * 3
     assert await stored(database) == [1, 1, 1]
 
 
@@ -248,9 +248,9 @@ async def test_of_a_write_whose_connection_was_lost_the_claim_knows_whether_it_h
 # IdempotentInsert
 
 
-async def insert(database: Database, one: Claim, entity_id: int) -> WriteReply:
+async def insert(database: Database, claimed: Claim, entity_id: int) -> WriteReply:
     rows = {parcel: parcel_row(entity_id), outbox: event()}
-    return await INSERT.write(database, one, 201, b"%d" % entity_id, rows)
+    return await INSERT.write(database, claimed, 201, b"%d" % entity_id, rows)
 
 
 async def test_an_insert_is_done_once_a_key(database: Database) -> None:
@@ -264,10 +264,10 @@ async def test_of_inserts_with_one_key_at_once_one_happens(database: Database) -
     done: Sequence[Any] = await asyncio.gather(
         *(insert(database, a_claim(), number) for number in range(2, 12)), return_exceptions=True
     )
-    fresh = [one for one in done if isinstance(one, WriteReply) and not one.replayed]
+    fresh = [outcome for outcome in done if isinstance(outcome, WriteReply) and not outcome.replayed]
     assert len(fresh) == 1
-    assert all(one.body == fresh[0].body for one in done if isinstance(one, WriteReply))
-    assert {one.code for one in done if isinstance(one, Refusal)} <= {"idempotency_in_progress"}
+    assert all(outcome.body == fresh[0].body for outcome in done if isinstance(outcome, WriteReply))
+    assert {outcome.code for outcome in done if isinstance(outcome, Refusal)} <= {"idempotency_in_progress"}
     assert [await count(database, table) for table in (parcel, outbox, claims)] == [2, 1, 1]
 
 
@@ -322,8 +322,8 @@ async def test_an_insert_in_flight_is_refused_and_an_earlier_reply_can_be_read(d
 
 @given(st.integers(1, 2**62), st.integers(0, 2**62), st.text(st.characters(codec="ascii"), min_size=1, max_size=20))
 def test_the_lock_of_a_claim_is_that_of_its_key_alone(company_id: int, api_key_id: int, key: str) -> None:
-    one = Claim(company_id, api_key_id, key, b"")
-    assert -(2**63) <= one.lock < 2**63
-    assert dataclasses.replace(one, fingerprint=b"other").lock == one.lock
-    assert dataclasses.replace(one, idempotency_key=key + "x").lock != one.lock
-    assert dataclasses.replace(one, api_key_id=api_key_id + 1).lock != one.lock
+    claimed = Claim(company_id, api_key_id, key, b"")
+    assert -(2**63) <= claimed.lock < 2**63
+    assert dataclasses.replace(claimed, fingerprint=b"other").lock == claimed.lock
+    assert dataclasses.replace(claimed, idempotency_key=key + "x").lock != claimed.lock
+    assert dataclasses.replace(claimed, api_key_id=api_key_id + 1).lock != claimed.lock

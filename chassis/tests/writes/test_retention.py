@@ -163,8 +163,10 @@ async def test_sweeps_at_once_forget_each_claim_once(database: Database, step: d
     await write(database, "new", "new")
     await age(database, NOW, "new")
     counts = await asyncio.gather(*(Retention(database, claims).sweep(NOW) for _ in range(3)))
-    left = await Retention(database, claims).sweep(NOW)  # a sweep skips the batch that another one holds locked
-    assert sum(counts) + left == 5 * BATCH and await keys(database) == ["new"]
+    forgotten_later = await Retention(database, claims).sweep(
+        NOW
+    )  # a sweep skips the batch that another one holds locked
+    assert sum(counts) + forgotten_later == 5 * BATCH and await keys(database) == ["new"]
 
 
 async def test_a_batch_that_is_in_use_ends_no_sweep_and_keeps_none_going(

@@ -136,15 +136,15 @@ async def test_a_write_whose_commit_was_interrupted_is_acknowledged_when_the_sta
 
 async def before(writing: asyncio.Task[Any], waiting: Coroutine[Any, Any, int]) -> int:
     """The process that waits; fails if the write is answered before."""
-    found = asyncio.create_task(waiting)
-    await asyncio.wait({writing, found}, return_when=asyncio.FIRST_COMPLETED)
+    looking = asyncio.create_task(waiting)
+    await asyncio.wait({writing, looking}, return_when=asyncio.FIRST_COMPLETED)
     assert not writing.done(), "it was acknowledged without the standby"
-    return await found
+    return await looking
 
 
 async def seen(pair: Pair) -> int:
     """The claims that a reader sees on the first server."""
     reader = await asyncpg.connect(pair.first.url, database="chassis_standby")
-    found: int = await reader.fetchval("SELECT count(*) FROM idempotency")
+    rows: int = await reader.fetchval("SELECT count(*) FROM idempotency")
     await reader.close()
-    return found
+    return rows
