@@ -97,6 +97,11 @@ def not_ours(files: Files) -> dict[PurePath, str]:
     return {PurePath(name): attribute.removeprefix("linguist-") for name, attribute, value in triples if value == "set"}
 
 
+def _words(text: str) -> int:
+    """What has a letter or a digit between blanks: no stroke of a table, no mark of a list."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
 def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
     """The counts, by what they count."""
     counts: Counter[str] = Counter()
@@ -112,8 +117,8 @@ def census(files: Files, marks: Mapping[PurePath, str]) -> dict[str, int]:
             place = f"{kind} documents" if path in marks else place
             text = content.decode()
             by_hand = PART.sub("", text)
-            counts[f"words of {place}"] += len(by_hand.split())
-            counts["words of generated documents"] += len(text.split()) - len(by_hand.split())
+            counts[f"words of {place}"] += _words(by_hand)
+            counts["words of generated documents"] += _words(text) - _words(by_hand)
         elif path.suffix in SOURCES or kind == "generated":
             counts[f"lines, {kind}"] += content.count(b"\n")
         if kind in {"product", "tests"} and path.suffix == ".py" and not is_of_migrations(path):

@@ -26,7 +26,7 @@ FILES = {
     "gen/a_pb2.py": CODE,
     "console/page.html": "a" * 141 + "\n" + "a" * 140 + "\n",
     "docs/decisions/one.md": "four words stand here\n",
-    "README.md": "two words\n<!-- rows: made by `make openapi` -->five words\n<!-- end of rows -->\n",
+    "README.md": "| two | words |\n- \n<!-- rows: made by `make openapi` -->five words\n<!-- end of rows -->\n",
     "docs/events.md": "three words here\n",
     ".importlinter": "[importlinter:contract:a]\nignore_imports =\n    # why\n    a -> b\n    a -> c\nlayers =\n  a\n",
 }
@@ -61,7 +61,7 @@ def test_lines_are_counted_by_whose_they_are() -> None:
     assert counts["lines, tests"] == counts["lines, generated"] == lines
     assert counts["lines of templates above 140 columns"] == 1
     words = {name: count for name, count in counts.items() if name.startswith("words")}
-    assert words == {"words of decisions": 4, "words of other documents": 2, "words of generated documents": 16}
+    assert words == {"words of decisions": 4, "words of other documents": 2, "words of generated documents": 13}
 
 
 def test_code_is_judged_without_migrations_and_by_whose_it_is() -> None:
