@@ -24,7 +24,7 @@ namespace: makeready
 resources: [../example]
 components: [{}]
 """
-# What an operator gives a component beside its files.
+# What an operator gives a component in addition to its files.
 GIVEN = {"nats-tls": "secretGenerator: [{name: nats-tls, literals: [tls.crt=1, tls.key=2, ca.crt=3]}]\n"}
 OVERLAYS = [
     "example-external-secrets",

@@ -11,7 +11,7 @@ from console.imports.worker import CONNECTIONS as CONNECTIONS_OF_AN_IMPORT
 from .manifests import K8S, Bundle, kustomization, process
 
 ROOT = K8S.parents[1]
-# The services that hold a session of their own beside the pool; each at most one.
+# The services that hold a session in addition to those of the pool; each at most one.
 WITH_SESSIONS = {"gateway", "svc-webhooks"}
 
 
@@ -44,7 +44,7 @@ def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) ->
     assert documented == opened
 
 
-def test_no_other_pod_holds_a_session_of_its_own() -> None:
+def test_no_other_pod_holds_a_session_outside_its_pool() -> None:
     code = [path for path in ROOT.glob("*/*/**/*.py") if not {"tests", ".venv", "build", "chassis"} & {*path.parts}]
     users = {path.relative_to(ROOT).parts[0] for path in code if re.search(r"database\.session\(", path.read_text())}
     assert users == WITH_SESSIONS

@@ -280,7 +280,7 @@ def package_of(project: str) -> list[str]:
 
 
 def test_the_layer_of_code_lies_in_the_environment_of_the_packages(installed: Path) -> None:
-    """It is copied over it: scripts begin with the same Python, and packages come to lie beside the others."""
+    """It is copied over it: scripts begin with the same Python, and its packages lie next to the others."""
     code = installed.parents[2]
     assert {path.name for path in code.iterdir()} == {"bin", "lib"}
     # No Unix runs a Python whose path has a blank by `#!`: such a script begins with two lines for a shell.

@@ -73,7 +73,7 @@ def test_every_alarm_has_a_test_in_which_it_is_silent_at_first_and_then_fires_fo
         for expectation in test["promql_expr_test"]:
             assert f'alertname="{test["name"]}"' in expectation["expr"]
             tested.setdefault(test["name"], set()).add(len(expectation["exp_samples"]))
-        assert len(test["input_series"]) > 1 or tested[test["name"]] > {0}, "something is well beside what is sick"
+        assert len(test["input_series"]) > 1 or tested[test["name"]] > {0}, "what is well has a series, too"
     assert tested.keys() == set(ALARMS)
     assert all(0 in counts and max(counts) > 0 for counts in tested.values()), tested
 

@@ -58,7 +58,7 @@ class Child:
         folder: Path = Path("/"),
         forks: Forks | None = None,
     ) -> None:
-        """Starts it in a session of its own: a Ctrl-C at the terminal reaches only the runner.
+        """Starts it in a new session: a Ctrl-C at the terminal reaches only the runner.
 
         The child receives `orphan_signal` when the thread that started it ends: start from the main thread.
         forks: starts a Python module, whose name and words are the program; it is killed when the runner ends.
@@ -129,7 +129,7 @@ class Child:
         return f"exit status {self.exit_code}"
 
     def bound_log(self) -> None:
-        """Begins a log anew that is longer than LOG_BYTES_MAX; the old one stays beside it, and the one before goes.
+        """Begins a log anew that is longer than LOG_BYTES_MAX; the old one stays next to it, and the one before goes.
 
         The child appends to the same file all the time. Lines that it writes between copy and cut are lost.
         """

@@ -48,7 +48,7 @@ def make_database(administrative_url: str, name: str, password: str) -> str:
 
 
 def execute(url: str, *statements: str) -> None:
-    """Runs the statements one after the other, each in a transaction of its own. Raises LocalError."""
+    """Runs the statements one after the other, each in a separate transaction. Raises LocalError."""
     _run(_execute(url, *statements))
 
 
@@ -167,7 +167,7 @@ def _place(url: str) -> str:
 
 
 def _run(work: Coroutine[object, None, Answer]) -> Answer:
-    """Runs it in a thread of its own: the caller may be inside an event loop."""
+    """Runs it in a separate thread: the caller may be inside an event loop."""
     outcome: list[Answer] = []
     failure: list[BaseException] = []
 

@@ -97,7 +97,7 @@ class Forks:
         theirs.close()
 
     def warm(self) -> None:
-        """Lets it import, beside this process. Without this the first program does."""
+        """Lets it import while this process goes on. Without this the first program does."""
         self._channel.sendall(_WARM)
 
     def fork(

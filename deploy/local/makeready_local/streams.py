@@ -1,4 +1,4 @@
-"""Makes and keeps the stream of events and its consumers while the installation runs, in a thread of its own."""
+"""Makes and keeps the stream of events and its consumers while the installation runs, in a separate thread."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Programs that are forked: each is as a process of its own interpreter would be, and none outlives the runner."""
+"""Programs that are forked: each is as a new interpreter would run it, and none outlives the runner."""
 
 import json
 import os

@@ -116,7 +116,7 @@ def test_two_installations_share_a_server_by_their_prefixes(system: System) -> N
 
 
 async def databases_and_limits(url: str) -> tuple[set[str], dict[str, int]]:
-    """The databases beside the server's own, and the connection limit of each role."""
+    """The databases in addition to the server's own, and the connection limit of each role."""
     connection = await asyncpg.connect(url)
     try:
         names = await connection.fetch("SELECT datname FROM pg_database WHERE datname !~ '^(postgres|template.)$'")

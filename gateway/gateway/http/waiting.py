@@ -32,7 +32,7 @@ BETWEEN_SECONDS = 0.2
 # A company's hints are heard for so long after its last request: most callers wait again at once.
 LINGER_SECONDS = 60.0
 LOOK_SECONDS = 1.0
-# Of one key at one path: a program, its next release beside it, a developer's `listen`, and a few more.
+# Of one key at one path: a program, its next release at the same time, a developer's `listen`, and a few more.
 WAITS_MAX = 8
 
 log = structlog.stdlib.get_logger(__name__)
@@ -209,6 +209,6 @@ async def _occurs(event: asyncio.Event, until: float) -> None:
 
 
 def _until_question(company_id: int, now: float) -> float:
-    """The seconds until the company's next question: each company has an instant of its own in each second."""
+    """The seconds until the company's next question: each company has its instant in each second."""
     offset = company_id * 0.6180339887 % 1.0
     return POLL_SECONDS * (math.floor(now / POLL_SECONDS - offset) + 1 + offset) - now

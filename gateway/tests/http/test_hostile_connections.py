@@ -1,4 +1,4 @@
-"""Thousands of hostile connections of five kinds at once: the gateway stays small, known keys are answered beside them,
+"""Thousands of hostile connections of five kinds at once: the gateway stays small, known keys are answered meanwhile,
 and the memory goes back when they have gone."""
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def post(key: str) -> str:
     )
 
 
-class Beside:
-    """A client with known keys beside the hostile ones, on a connection of old and on new ones."""
+class KnownClient:
+    """A client with known keys during the attack, on a connection of old and on new ones."""
 
     def __init__(self, gateway: Gateway, api: Api, keys: list[str]) -> None:
         self.answers: Counter[int] = Counter()
@@ -111,14 +111,14 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
         unread("/api/v1/openapi.json"),
         SILENT,
     )
-    at_rest = resident_bytes(pid(gateway))
+    idle_bytes = resident_bytes(pid(gateway))
 
-    beside = Beside(gateway, api, known_keys)
+    known_client = KnownClient(gateway, api, known_keys)
     started = time.monotonic()
-    async with beside.running(), hostile_clients(gateway.api_port, authority, kinds) as failed:
+    async with known_client.running(), hostile_clients(gateway.api_port, authority, kinds) as failed:
         opened_in = time.monotonic() - started
         await asyncio.sleep(HELD_SECONDS)
-        await comes_true(lambda: beside.answers.total() >= 10)
+        await comes_true(lambda: known_client.answers.total() >= 10)
     evicted = await metric(metrics, "makeready_http_budget_exceeded_total")
     refused = await metric(metrics, "makeready_http_connections_refused_total")
 
@@ -126,27 +126,27 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
         return await metric(metrics, "makeready_http_connections") == 0
 
     def memory_is_back() -> bool:
-        return resident_bytes(pid(gateway)) < at_rest + KEPT_BYTES
+        return resident_bytes(pid(gateway)) < idle_bytes + KEPT_BYTES
 
     def figures() -> str:
         return "\n".join(
             (
                 f"{CONNECTIONS} hostile connections by {scheme} in {opened_in:.1f} s, {failed} failed; "
-                f"{beside.open_most:.0f} at once, {evicted:.0f} evicted, {refused:.0f} refused",
-                f"resident MB: at rest {at_rest / 1e6:.0f}, at most {beside.peak / 1e6:.0f}, "
+                f"{known_client.open_most:.0f} at once, {evicted:.0f} evicted, {refused:.0f} refused",
+                f"resident MB: idle {idle_bytes / 1e6:.0f}, at most {known_client.peak / 1e6:.0f}, "
                 f"afterwards {resident_bytes(pid(gateway)) / 1e6:.0f}",
-                f"answers beside them {dict(beside.answers)}, slowest pair {beside.slowest:.2f} s",
+                f"answers meanwhile {dict(known_client.answers)}, slowest pair {known_client.slowest:.2f} s",
             )
         )
 
     await eventually(have_gone)
     await comes_true(memory_is_back, figures)
     print("", figures(), sep="\n")  # noqa: T201 - the figures
-    assert set(beside.answers) == {200}
+    assert set(known_client.answers) == {200}
     assert refused == 0
-    assert beside.peak < min(MEMORY_BYTES_MAX, at_rest + Sizes().total + CONNECTIONS * BYTES_OF_A_CONNECTION)
+    assert known_client.peak < min(MEMORY_BYTES_MAX, idle_bytes + Sizes().total + CONNECTIONS * BYTES_OF_A_CONNECTION)
     # With TLS the budgets hold fewer: a connection without a known key takes 40 KiB.
     most = CONNECTIONS / 2 if scheme == "http" else min(CONNECTIONS / 2, Sizes().tls / TLS_BYTES * 0.8)
-    assert beside.open_most >= most
+    assert known_client.open_most >= most
     assert (await api.get("/whoami", known_keys[0])).status == 200
     assert await gateway.stop() == 0

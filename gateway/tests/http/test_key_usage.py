@@ -375,7 +375,7 @@ async def test_a_page_costs_itself_however_much_other_keys_are_used(database: Da
 
 
 def test_a_request_costs_a_microsecond(usage: Usage, used_key: Caller) -> None:
-    """The bound is some ten times what was measured, in CPU time beside that of a plain loop of this machine;
+    """The bound is some ten times what was measured, in CPU time compared with that of a plain loop of this machine;
     docs/decisions/api-keys.md has the figures."""
     request: Any = Asked()
     keys = [caller(1, number) for number in range(100)]

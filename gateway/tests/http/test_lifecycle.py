@@ -338,7 +338,7 @@ async def test_probes_lie_outside_the_namespace_and_need_no_key(api: Api) -> Non
 
 
 @pytest.fixture
-async def at_rest(harness: GatewayHarness) -> Gateway:
+async def idle_gateway(harness: GatewayHarness) -> Gateway:
     """A gateway that has served nothing: what checks passwords and passkeys is loaded when it is first used."""
     gateway = harness.gateway(warm=False)
     gateway.start()
@@ -346,10 +346,10 @@ async def at_rest(harness: GatewayHarness) -> Gateway:
     return gateway
 
 
-def test_a_gateway_at_rest_is_small(at_rest: Gateway) -> None:
+def test_an_idle_gateway_is_small(idle_gateway: Gateway) -> None:
     """Proportional set size: its own memory, and its part of the memory shared with the other services."""
-    assert at_rest.process is not None
-    smaps = Path(f"/proc/{at_rest.process.pid}/smaps_rollup")
+    assert idle_gateway.process is not None
+    smaps = Path(f"/proc/{idle_gateway.process.pid}/smaps_rollup")
     if not smaps.exists():
         lacks("kernel-figures", f"there is no {smaps}")
     share = next(line for line in smaps.read_text().splitlines() if line.startswith("Pss:"))

@@ -43,7 +43,7 @@ async def harness(
     contexts: Contexts,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[GatewayHarness]:
-    """A database of its own: here queries are counted."""
+    """A separate database: here queries are counted."""
     folder = tmp_path_factory.mktemp("random-keys")
     (folder / "keys").symlink_to(identity_keys)
     url = postgres_server.create_database("gateway_random_keys")
@@ -141,7 +141,7 @@ async def test_random_keys_of_both_forms_make_no_query(api: Api, key: str, compa
     assert read <= 1 + (time.monotonic() - started) / bearer.RELOAD_SECONDS
 
 
-async def test_keys_that_are_not_cached_are_answered_beside_a_flood(
+async def test_keys_that_are_not_cached_are_answered_during_a_flood(
     api: Api, operator: Operator, company_id: int, key: str
 ) -> None:
     fresh = [await operator.key(company_id) for _ in range(20)]

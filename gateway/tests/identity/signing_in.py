@@ -29,7 +29,7 @@ _networks = itertools.count(1)
 
 
 class Console:
-    """The console: a service that calls SessionsService and nothing else. Each has a network of its own."""
+    """The console: a service that calls SessionsService and nothing else. Each has a separate network."""
 
     def __init__(self, target: str, keys: Path, name: str = "console") -> None:
         self._channel = grpc.aio.insecure_channel(target)

@@ -282,7 +282,7 @@ async def test_a_burst_of_sign_ins_keeps_nobody_else_waiting(
                 return False
 
         await eventually(signs_in)
-        took(f"a genuine sign-in beside 250, {name}", time.monotonic() - began)
+        took(f"a genuine sign-in among 250, {name}", time.monotonic() - began)
 
     burst = [asyncio.create_task(attack(number)) for number in range(250)]
     await comes_true(lambda: done)  # from now on the line is as long as it gets

@@ -78,7 +78,7 @@ async def test_networks_take_turns_however_many_wait_in_one(bench: Bench) -> Non
 
 
 async def test_a_genuine_sign_in_waits_for_one_hash_of_each_network_at_most(bench: Bench) -> None:
-    """Beside 200 from five networks: some hundred milliseconds of hashing, and half of that for a known browser."""
+    """While 200 from five networks wait: some hundred milliseconds of hashing, and half of that for a known browser."""
     networks = 5
     await bench.hold()
     for number in range(WAITING_MAX):

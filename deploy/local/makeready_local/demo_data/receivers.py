@@ -40,7 +40,7 @@ class Receivers(ThreadingHTTPServer):
         self._authority = files.authority
 
     def start(self) -> None:
-        """Answers from now on, in a thread of its own."""
+        """Answers from now on, in a separate thread."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
@@ -48,7 +48,7 @@ class Receivers(ThreadingHTTPServer):
         self.server_close()
 
     def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment of svc-webhooks with these hosts and their authority beside those that it names."""
+        """The environment of svc-webhooks with these hosts and their authority in addition to those that it names."""
         added = dict(environment)
         hosts = [f"{host}={LOOPBACK}:{self.server_address[1]}" for host in HOSTS]
         added["WEBHOOKS_EGRESS_HOSTS"] = ",".join([*filter(None, [environment.get("WEBHOOKS_EGRESS_HOSTS")]), *hosts])

@@ -1,6 +1,6 @@
 """The demo company's story: the content of its records on a given day.
 
-The hand-written records lie in `rows`; units, turns, meters and readings follow rules of their own. Recent events must
+The hand-written records lie in `rows`; units, turns, meters and readings follow rules in code. Recent events must
 look recent whenever the demo starts, so dates are counted from the day of the first start. The same day always gives
 the same story.
 """

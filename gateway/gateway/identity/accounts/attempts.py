@@ -1,6 +1,6 @@
 """Counts failures to sign in, and makes the next attempt wait.
 
-An attempt counts as a failure before it is checked, in a transaction of its own, and is taken back if it succeeds. So a
+An attempt counts as a failure before it is checked, in a separate transaction, and is taken back if it succeeds. So a
 hundred attempts at once are not checked before the first of them counts, and one that is cut off counts.
 
 An attempt in a browser that is known for its person counts for that browser alone, and waits for no others.

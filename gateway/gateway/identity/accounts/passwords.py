@@ -1,6 +1,6 @@
 """Passwords: argon2id in its usual text form. scrypt, in which release 0.2.0 stored them, is verified and replaced.
 
-Hashing runs in two threads of its own, beside the event loop, so that neither an attack on the sign-in nor a busy
+Hashing runs in two separate threads, not in the event loop, so that neither an attack on the sign-in nor a busy
 morning starves the API. Further ones wait in line (`turns`).
 """
 

@@ -110,7 +110,7 @@ def password_characters(value: str, *, has_second_factor: bool) -> int:
 
 
 def is_made_of(value: str, words: Collection[str]) -> bool:
-    """Whether a password has fewer than 8 letters and digits beside words that others know of its person."""
+    """Whether a password has fewer than 8 letters and digits apart from words that others know of its person."""
     remainder = value.lower()
     for word in sorted(words, key=len, reverse=True):
         remainder = remainder.replace(word.lower(), " ")

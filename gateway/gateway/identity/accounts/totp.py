@@ -1,4 +1,4 @@
-"""Authenticator apps: secrets at rest under a ring of keys, and their codes (RFC 6238: SHA-1, 6 digits, 30 s)."""
+"""Authenticator apps: secrets stored under a ring of keys, and their codes (RFC 6238: SHA-1, 6 digits, 30 s)."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class KeysService:
 
         once = pb.MintKeyRequest()
         once.CopyFrom(request)
-        # Without a key of its own each request is another one.
+        # Without an idempotency key each request is another one.
         once.idempotency_key = request.idempotency_key or secrets.token_hex(16)
         response = await self.commands.run(_about(call, request.company_id), once, pb.MintKeyResponse, work)
         response.key = self._key_of(response.key)
