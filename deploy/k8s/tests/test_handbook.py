@@ -64,9 +64,10 @@ def test_the_handbooks_commands_about_secrets_are_understood() -> None:
     text = "\n".join([*blocks(), *re.findall(r"`(makeready [^`]+)`", HANDBOOK)])
     commands = [words.split("|")[0].split() for words in re.findall(r"makeready (secrets [a-z]+ [^\n#]+)", text)]
     assert {line[1] for line in commands} == {"init", "rotate", "manifests"}
+    parser = program.parser()
     for line in commands:
         words = ["cursor-keys" if word == "NAME" else word for word in line]
-        assert program.parser().parse_args(words).command == "secrets", words
+        assert parser.parse_args(words).command == "secrets", words
 
 
 def test_the_handbook_says_of_each_name_how_it_is_rotated() -> None:

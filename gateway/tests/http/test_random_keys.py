@@ -28,11 +28,12 @@ from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
-CONNECTIONS, REQUESTS = 100, 40
+from .scans import scans_of_keys
+
+CONNECTIONS, REQUESTS = 100, 10
 FEW_REQUESTS = 2  # of an unknown ring: each waits for the load that it causes
 RING = {"1": b"k" * 32}  # that of the tests' gateways
 OTHER_RING = {"2": b"o" * 32}
-SCANS = "SELECT coalesce(idx_scan, 0) + coalesce(seq_scan, 0) FROM pg_stat_user_tables WHERE relname = 'api_key'"
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +81,6 @@ def new_key(checks: KeyChecks) -> str:
     return key
 
 
-async def scans(database: Database) -> int:
-    """How often the keys' table was read. A process of PostgreSQL that has gone idle reports within ten seconds."""
-    await asyncio.sleep(11)
-    async with database.connection() as connection:
-        await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
-        number: int = await connection.raw.fetchval(SCANS)
-        return number
-
-
 async def key_of_release_0_2(database: Database, company_id: int) -> str:
     """A key as release 0.2.0 minted them."""
     key = "mk_" + secrets.token_urlsafe(32)
@@ -133,10 +125,10 @@ async def flood(
 async def test_random_keys_of_both_forms_make_no_query(api: Api, key: str, company_id: int, database: Database) -> None:
     await key_of_release_0_2(database, company_id)
     await api.get("/whoami", key)
-    before, started = await scans(database), time.monotonic()
+    before, started = await scans_of_keys(database), time.monotonic()
     for random_key in (old_form, new_form(key)):
         assert await flood(api, random_key) == {401: CONNECTIONS * REQUESTS}
-    read = await scans(database) - before
+    read = await scans_of_keys(database) - before
     # The reload of the old digests may fall into this time, once in each of its periods.
     assert read <= 1 + (time.monotonic() - started) / bearer.RELOAD_SECONDS
 
@@ -166,10 +158,10 @@ async def test_keys_that_are_not_cached_are_answered_during_a_flood(
 
 async def test_random_keys_of_an_unknown_ring_cost_a_query_a_second(api: Api, key: str, database: Database) -> None:
     await api.get("/whoami", key)
-    before, started = await scans(database), time.monotonic()
+    before, started = await scans_of_keys(database), time.monotonic()
     statuses = await flood(api, partial(new_key, KeyChecks(OTHER_RING)), FEW_REQUESTS)
     assert set(statuses) <= {401, 500} and statuses.total() == CONNECTIONS * FEW_REQUESTS
-    read = await scans(database) - before
+    read = await scans_of_keys(database) - before
     assert read <= 1 + (time.monotonic() - started) / bearer.RELOAD_SECONDS
 
 
