@@ -86,8 +86,9 @@ def test_on_whatever_day_it_begins_inspections_and_readings_are_where_a_calendar
         dates = [inspection[name] for name in ("scheduled_date", "completed_date") if inspection.get(name)]
         assert all(datetime.date.fromisoformat(date).weekday() < 5 for date in dates), inspection
         assert dates == sorted(dates) and ("completed_date" not in inspection or dates[-1] < day.isoformat())
+    dawn = story.instant(day, "00:00:00")
     for reading in tables["readings"]:
-        assert reading["period_start"] < reading["period_end"] < reading["created_at"] < story.instant(day, "00:00:00")
+        assert reading["period_start"] < reading["period_end"] < reading["created_at"] < dawn
 
 
 def test_the_rows_hold_what_the_api_does_not_distinguish() -> None:
