@@ -61,8 +61,8 @@ def test_a_company_that_is_not_named_is_the_default_one(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MAKEREADY_COMPANY", "7")
-    found = parser().parse_args(words)
-    assert (found.company_id, found.ticket_id, found.assignee_id) == (7, 41, 3)
+    arguments = parser().parse_args(words)
+    assert (arguments.company_id, arguments.ticket_id, arguments.assignee_id) == (7, 41, 3)
 
 
 def test_a_company_that_is_named_counts_whatever_the_default_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_company_that_is_named_counts_whatever_the_default_is(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("words", "default", "said"),
+    ("words", "default", "suggestion"),
     [
         (("tikcet", "list", "1"), "", "Did you mean ticket?"),
         (("ticket", "asign", "1", "41"), "", "Did you mean assign?"),
@@ -95,13 +95,13 @@ def test_a_company_that_is_named_counts_whatever_the_default_is(monkeypatch: pyt
     ],
 )
 def test_a_misspelt_word_gets_a_suggestion(
-    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], default: str, said: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], default: str, suggestion: str
 ) -> None:
     if default:
         monkeypatch.setenv("MAKEREADY_COMPANY", default)
     status, out, err = run(*words)
     assert (status, out) == (2, "")
-    assert said in " ".join(err.split()) and "usage:" in err
+    assert suggestion in " ".join(err.split()) and "usage:" in err
 
 
 def test_nothing_is_suggested_for_a_word_that_is_like_no_other(run: Run) -> None:
@@ -127,9 +127,9 @@ def test_a_shell_completes_commands_options_and_values(run: Run, tmp_path: Path)
     }
     for line, expected in asks.items():
         words = line.split()
-        asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; COMP_LINE='{line}'; COMP_POINT={len(line)}"
+        completion = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; COMP_LINE='{line}'; COMP_POINT={len(line)}"
         answer = f"_shtab_makeready makeready {words[-1]} {words[-2]}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        call = f"source {script}; {asked}; {answer}"
+        call = f"source {script}; {completion}; {answer}"
         bash = shutil.which("bash")
         assert bash
         done = subprocess.run([bash, "-c", call], capture_output=True, text=True, timeout=20, check=True)
@@ -138,8 +138,8 @@ def test_a_shell_completes_commands_options_and_values(run: Run, tmp_path: Path)
 
 def fields_of(command: argparse.ArgumentParser) -> set[str]:
     """The fields of what an act answers with, as `--json` prints it."""
-    one: RpcCommand = command.get_default("rpc_command")
-    output: Descriptor = one.rpc.output_type
+    rpc_command: RpcCommand = command.get_default("rpc_command")
+    output: Descriptor = rpc_command.rpc.output_type
     inner = [field.message_type for field in output.fields if field.message_type is not None]
     if len(output.fields) == 1 and inner:
         output = inner[0]
@@ -150,17 +150,21 @@ def fields_of(command: argparse.ArgumentParser) -> set[str]:
 
 
 def schemas(context: str) -> dict[str, dict[str, dict[str, object]]]:
-    found: dict[str, dict[str, dict[str, object]]] = json.loads(
+    schemas_by_file: dict[str, dict[str, dict[str, object]]] = json.loads(
         (SCHEMAS / context / "v1" / "records.json").read_text()
     )["$defs"]
-    return found
+    return schemas_by_file
 
 
 def acts() -> Iterator[argparse.ArgumentParser]:
     for command in LEAVES:
-        one: RpcCommand | None = command.get_default("rpc_command")
+        rpc_command: RpcCommand | None = command.get_default("rpc_command")
         # The answer of enrol-totp is a secret, which is shown only now.
-        is_act = one is not None and not (one.is_read or one.answer or one.run) and one.name != "enrol-totp"
+        is_act = (
+            rpc_command is not None
+            and not (rpc_command.is_read or rpc_command.answer or rpc_command.run)
+            and rpc_command.name != "enrol-totp"
+        )
         if is_act:
             yield command
 

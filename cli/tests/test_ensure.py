@@ -91,24 +91,24 @@ def stored(folder: Path) -> dict[str, str]:
     """The keys of the file, which must be a Secret and private."""
     path = folder / "keys.yaml"
     assert path.stat().st_mode & 0o777 == 0o600
-    found = yaml.safe_load(path.read_text())
-    assert (found["apiVersion"], found["kind"], found["type"]) == ("v1", "Secret", "Opaque")
-    assert "annotations" not in found["metadata"], "no mint is under way"
-    keys: dict[str, str] = found["stringData"]
+    key_file = yaml.safe_load(path.read_text())
+    assert (key_file["apiVersion"], key_file["kind"], key_file["type"]) == ("v1", "Secret", "Opaque")
+    assert "annotations" not in key_file["metadata"], "no mint is under way"
+    keys: dict[str, str] = key_file["stringData"]
     return keys
 
 
 async def state(operator: Operator, name: str) -> dict[str, Any]:
     """What the gateway has of the company."""
     listed = (await operator("ListCompanies", pb.ListCompaniesRequest())).companies
-    (company,) = [one for one in listed if one.external_id == name]
+    (company,) = [listed_company for listed_company in listed if listed_company.external_id == name]
     request = administrators_pb2.ListAdministratorsRequest()
     administrators = (await operator("ListAdministrators", request, company.id)).administrators
     keys = (await operator("ListKeys", pb.ListKeysRequest(company_id=company.id))).keys
     return {
         "company": (company.name, company.timezone, company.active, company.second_factor_required),
-        "administrators": [(one.email, one.name) for one in administrators],
-        "keys": [(one.name, pb.Scope.Name(one.scope), one.administrator_email) for one in keys],
+        "administrators": [(administrator.email, administrator.name) for administrator in administrators],
+        "keys": [(key.name, pb.Scope.Name(key.scope), key.administrator_email) for key in keys],
     }
 
 
@@ -121,7 +121,7 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def kinds(answer: Answer) -> list[tuple[str, str, str]]:
-    return [(one["what"], one["name"], one["action"]) for one in answer.value["steps"]]
+    return [(step["what"], step["name"], step["action"]) for step in answer.value["steps"]]
 
 
 async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
@@ -131,10 +131,10 @@ async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
     checked = await ensure(text, "--check")
     assert (checked.status, checked.value["differs"]) == (3, True)
     assert not (tmp_path / "keys.yaml").exists()
-    made = await ensure(text)
-    assert made.status == 0
+    created = await ensure(text)
+    assert created.status == 0
     assert (
-        kinds(made)
+        kinds(created)
         == kinds(checked)
         == [
             ("company", name, "create"),
@@ -145,7 +145,7 @@ async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
         ]
     )
     keys = stored(tmp_path)
-    assert not any(key in made.as_json() + made.text for key in keys.values())
+    assert not any(key in created.as_json() + created.text for key in keys.values())
     assert await state(operator, name) == expected(name)
     for key in keys.values():
         assert (await api.get("/whoami", key)).json["company"]["name"] == "Northside Homes"
@@ -167,14 +167,14 @@ companies:
       administrators: [{{email: ana@{name}.example, name: Ana R.}}]}}
 """
     answer = await ensure(changed, keys=False)
-    assert [(one["what"], one["values"]) for one in answer.value["steps"]] == [
+    assert [(step["what"], step["values"]) for step in answer.value["steps"]] == [
         ("company", {"name": "North & Co", "active": False}),
         ("administrator", {"name": "Ana R."}),
     ]
-    found = await state(operator, name)
-    assert found["company"] == ("North & Co", "America/Chicago", False, False)
-    assert found["administrators"][0][1] == "Ana R." and len(found["administrators"]) == 2
-    assert len(found["keys"]) == 2 and stored(tmp_path) == keys
+    before = await state(operator, name)
+    assert before["company"] == ("North & Co", "America/Chicago", False, False)
+    assert before["administrators"][0][1] == "Ana R." and len(before["administrators"]) == 2
+    assert len(before["keys"]) == 2 and stored(tmp_path) == keys
 
 
 async def test_a_run_that_is_killed_anywhere_is_run_again_and_ends_the_same(
@@ -182,7 +182,7 @@ async def test_a_run_that_is_killed_anywhere_is_run_again_and_ends_the_same(
 ) -> None:
     """Ends at the n-th call of an RPC before it is sent and after it was answered, and before and after each change of
     the file, until a run gets through."""
-    asked, replaced = calls.Operator.ask, Path.replace
+    original_ask, replaced = calls.Operator.ask, Path.replace
     ends_in = 0  # never
 
     def here() -> None:
@@ -193,7 +193,7 @@ async def test_a_run_that_is_killed_anywhere_is_run_again_and_ends_the_same(
 
     async def ask(self: calls.Operator, *words: Any, **more: Any) -> Any:
         here()
-        answer = await asked(self, *words, **more)
+        answer = await original_ask(self, *words, **more)
         here()
         return answer
 
@@ -207,19 +207,19 @@ async def test_a_run_that_is_killed_anywhere_is_run_again_and_ends_the_same(
     monkeypatch.setattr(Path, "replace", replace)
     before: dict[str, str] = {}
     for point in itertools.count(1):
-        own = f"house-{point}"
+        own_house = f"house-{point}"
         ends_in = point
         try:
-            await ensure(house(own))
+            await ensure(house(own_house))
             break
         except KilledError:
             ends_in = 0
-        await ensure(house(own))
-        assert await state(operator, own) == expected(own)
+        await ensure(house(own_house))
+        assert await state(operator, own_house) == expected(own_house)
         keys = stored(tmp_path)
-        assert before.items() <= keys.items() and f"{own}.sync" in keys
-        assert (await api.get("/whoami", keys[f"{own}.sync"])).status == 200
-        assert (await ensure(house(own), "--check")).status == 0
+        assert before.items() <= keys.items() and f"{own_house}.sync" in keys
+        assert (await api.get("/whoami", keys[f"{own_house}.sync"])).status == 200
+        assert (await ensure(house(own_house), "--check")).status == 0
         before = keys
     # Each of 6 calls before and after; of 2 keys 2 changes of the file, before and after.
     assert point == 21
@@ -242,16 +242,16 @@ async def test_keys_of_elsewhere_and_keys_that_differ_are_refused_before_anythin
     assert kinds(await ensure(text.replace("SCOPE", "read"))) == [("company", name, "change")]
     await operator("RevokeKey", pb.RevokeKeyRequest(key_id=minted.key_id))
     assert kinds(await ensure(text.replace("SCOPE", "read"))) == [("key", "sync", "create")]
-    found = yaml.safe_load((tmp_path / "keys.yaml").read_text())
-    assert found["metadata"] == {"name": "mine"} and found["stringData"]["other"] == "x"
-    assert found["stringData"][f"{name}.sync"] not in ("", minted.key)
+    key_file = yaml.safe_load((tmp_path / "keys.yaml").read_text())
+    assert key_file["metadata"] == {"name": "mine"} and key_file["stringData"]["other"] == "x"
+    assert key_file["stringData"][f"{name}.sync"] not in ("", minted.key)
 
 
 async def test_a_company_that_exists_gets_an_external_id_once(operator: Operator, company_id: int, name: str) -> None:
-    given = pb.UpdateCompanyRequest(company_id=company_id, external_id=name)
-    assert (await operator("UpdateCompany", given)).company.external_id == name
-    made = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Other", external_id=name))).company
-    assert (made.id, made.name) == (company_id, "Maple Homes"), "the company that has it"
+    change = pb.UpdateCompanyRequest(company_id=company_id, external_id=name)
+    assert (await operator("UpdateCompany", change)).company.external_id == name
+    other = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Other", external_id=name))).company
+    assert (other.id, other.name) == (company_id, "Maple Homes"), "the company that has it"
     from chassis.refusals import Refusal
 
     for request, words in (

@@ -43,16 +43,18 @@ METERS = meter_commands_pb2.DESCRIPTOR.services_by_name["MeterCommandsService"].
 def leaves(tree: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     for action in tree._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from leaves(one)
+            for choice in action.choices.values():
+                yield from leaves(choice)
     if tree.get_default("run") is not None:
         yield tree
 
 
 def is_derived(command: argparse.ArgumentParser) -> bool:
     """Whether every field of its RPC's request is an argument, exactly as the contract declares it."""
-    one: RpcCommand | None = command.get_default("rpc_command")
-    return one is not None and not (one.settings or one.hidden or one.next_fields or one.run)
+    rpc_command: RpcCommand | None = command.get_default("rpc_command")
+    return rpc_command is not None and not (
+        rpc_command.settings or rpc_command.hidden or rpc_command.next_fields or rpc_command.run
+    )
 
 
 TREE = parser()  # a tree takes 40 ms to build
@@ -65,13 +67,13 @@ def named(command: argparse.ArgumentParser) -> str:
     return command.prog.removeprefix("makeready ")
 
 
-def given(one: FieldDescriptor) -> str:
+def given(field: FieldDescriptor) -> str:
     """A valid value for the field's argument."""
-    if one.enum_type is not None:
-        return next(iter(labels(one.enum_type).values()))
-    if one.message_type is not None:
+    if field.enum_type is not None:
+        return next(iter(labels(field.enum_type).values()))
+    if field.message_type is not None:
         return "2026-01-31T12:00:00Z"
-    return "7" if one.cpp_type != FieldDescriptor.CPPTYPE_STRING else "some words"
+    return "7" if field.cpp_type != FieldDescriptor.CPPTYPE_STRING else "some words"
 
 
 def words_of(command: argparse.ArgumentParser, whole: bool) -> list[str]:
@@ -106,18 +108,18 @@ def test_each_field_of_the_request_is_an_argument_and_what_it_always_has_is_requ
     fields = dict(rpc.input_type.fields_by_name)
     arguments = {action.dest: action for action in command._actions}
     assert fields.keys() <= arguments.keys()
-    for name, one in fields.items():
+    for name, field in fields.items():
         may_lack = (
-            one.has_presence
-            or one.is_repeated
-            or one.cpp_type == FieldDescriptor.CPPTYPE_BOOL
+            field.has_presence
+            or field.is_repeated
+            or field.cpp_type == FieldDescriptor.CPPTYPE_BOOL
             or name == IDEMPOTENCY_KEY
         )
         assert arguments[name].required == (not may_lack), name
     whole = command.parse_args(words_of(command, whole=True))
     request = request_of(rpc, whole)
-    set_fields = {one.name for one, _ in request.ListFields()}
-    zero = {name for name, one in fields.items() if one.enum_type is not None}
+    set_fields = {field.name for field, _ in request.ListFields()}
+    zero = {name for name, field in fields.items() if field.enum_type is not None}
     assert set_fields | zero | {CLEAR} >= fields.keys()
     command.parse_args(words_of(command, whole=False))
 
@@ -128,11 +130,11 @@ def test_help_names_the_company_every_place_and_who_may_act(
 ) -> None:
     with pytest.raises(SystemExit):
         command.parse_args(["--help"])
-    said = " ".join(capsys.readouterr().out.split())
+    help_text = " ".join(capsys.readouterr().out.split())
     allowed = set(command.get_default("rpc").GetOptions().Extensions[options_pb2.allowed])
-    assert ("or staff:ID" in said) == (options_pb2.KIND_STAFF in allowed)
-    assert ("(default: the operator)" in said) == (options_pb2.KIND_OPERATOR in allowed)
-    assert said.count("_UNSPECIFIED") == 0
+    assert ("or staff:ID" in help_text) == (options_pb2.KIND_STAFF in allowed)
+    assert ("(default: the operator)" in help_text) == (options_pb2.KIND_OPERATOR in allowed)
+    assert help_text.count("_UNSPECIFIED") == 0
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -158,17 +160,17 @@ def test_what_a_contract_says_about_a_field_is_the_help_of_its_argument() -> Non
     """No phrase of a contract is read by nobody, and none is said otherwise than where a command has a reason."""
     used: set[str] = set()
     for command in LEAVES:
-        one: RpcCommand | None = command.get_default("rpc_command")
+        rpc_command: RpcCommand | None = command.get_default("rpc_command")
         arguments = {action.dest: action for action in command._actions}
-        if one is None:  # more than one RPC: it takes some of their fields
+        if rpc_command is None:  # more than one RPC: it takes some of their fields
             texts = {(action.dest, action.help) for action in command._actions}
             used |= {field.full_name for field in every_field() if (field.name, described(field)[0]) in texts}
             continue
-        for name, field in one.fields.items():
+        for name, field in rpc_command.fields.items():
             phrase, is_positional = described(field)
             if name in arguments and (phrase or is_positional):
                 used.add(field.full_name)
-                assert str(arguments[name].help).startswith(phrase) or "help" in one.settings[name]
+                assert str(arguments[name].help).startswith(phrase) or "help" in rpc_command.settings[name]
                 assert is_positional == (not arguments[name].option_strings)
     assert {field.full_name for field in every_field() if any(described(field))} == used
 
@@ -306,10 +308,10 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, gateway: Gateway, identity_keys: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path, gateway, identity_keys)
-    with made.process:
-        yield made
-        made.process.kill()
+    running = Shell(tmp_path, gateway, identity_keys)
+    with running.process:
+        yield running
+        running.process.kill()
 
 
 async def test_an_administrator_keeps_the_staff_from_the_command_line(
@@ -334,32 +336,32 @@ async def test_an_administrator_keeps_the_staff_from_the_command_line(
 async def operator_entries(operator: Operator, company_id: int) -> list[tuple[str, int, bool]]:
     """For each entry about staff: the action, the member's id, and whether an administrator did it."""
     answer = await operator("ListAudit", ListAuditRequest(subject="staff", limit=200), company_id)
-    assert all(len(one.request_id) == 24 for one in answer.entries), "a command's own request id"
-    return [(one.action, one.subject_id, one.actor != "operator") for one in reversed(answer.entries)]
+    assert all(len(entry.request_id) == 24 for entry in answer.entries), "a command's own request id"
+    return [(entry.action, entry.subject_id, entry.actor != "operator") for entry in reversed(answer.entries)]
 
 
 async def test_links_and_accounts_from_the_command_line(shell: Shell, operator: Operator, company_id: int) -> None:
     boss, company = await operator.administrator(company_id), str(company_id)
-    status, made, err = await shell("administrator", "link", boss)
-    assert (status, err, made["purpose"], made["email"]) == (0, "", "invitation", boss)
-    assert "/invitations/" in made["url"]
+    status, link, err = await shell("administrator", "link", boss)
+    assert (status, err, link["purpose"], link["email"]) == (0, "", "invitation", boss)
+    assert "/invitations/" in link["url"]
     new = f"new-{company_id}@example.com"
-    status, made, _ = await shell("administrator", "invite", company, new, "--name", "Nia Cole", "--as", boss)
-    assert made["administrator"]["email"] == new and "/invitations/" in made["link"]["url"]
-    who = str(made["administrator"]["administrator_id"])
+    status, invitation, _ = await shell("administrator", "invite", company, new, "--name", "Nia Cole", "--as", boss)
+    assert invitation["administrator"]["email"] == new and "/invitations/" in invitation["link"]["url"]
+    who = str(invitation["administrator"]["administrator_id"])
     assert (await shell("administrator", "update", company, who, "--name", "Nia King"))[1]["name"] == "Nia King"
     assert not (await shell("administrator", "deactivate", company, who))[1]["active"]
     assert (await shell("administrator", "link", new))[0] == 1
     assert (await shell("administrator", "reactivate", company, who))[1]["active"]
     listed = (await shell("administrator", "list", company))[1]["administrators"]
-    assert [one["email"] for one in listed] == [boss, new]
+    assert [listed_administrator["email"] for listed_administrator in listed] == [boss, new]
 
     _, ada, _ = await shell("staff", "add", company, "--name", "Ada", "--email", f"ada-{company_id}@example.com")
     ada_id = str(ada["staff_id"])
     assert (await shell("staff", "link", ada["email"]))[0] == 1, "not invited yet"
-    _, made, _ = await shell("staff", "invite", company, ada_id, "--as", boss)
-    assert made["staff"]["invited"] and made["link"]["purpose"] == "invitation"
-    assert (await shell("staff", "link", ada["email"]))[1]["url"] != made["link"]["url"]
+    _, invitation, _ = await shell("staff", "invite", company, ada_id, "--as", boss)
+    assert invitation["staff"]["invited"] and invitation["link"]["purpose"] == "invitation"
+    assert (await shell("staff", "link", ada["email"]))[1]["url"] != invitation["link"]["url"]
 
     words = b"three purple otters juggle\n"
     changed = await shell("account", "change-password", company, "--as", f"staff:{ada_id}", stdin=words)
@@ -374,8 +376,8 @@ async def test_links_and_accounts_from_the_command_line(shell: Shell, operator: 
     assert not (await shell("staff", "end", company, ada_id))[1]["active"]
     assert (await shell("staff", "reinstate", company, ada_id))[1]["active"]
     named = (await shell("audit", "actors", company, "--actor", f"staff:{ada_id}", "--actor", "operator"))[1]
-    (one,) = named["actors"]
-    assert one["actor"] == f"staff:{ada_id}" and one["name"] == "Ada" and one["active"] is True
+    (actor,) = named["actors"]
+    assert actor["actor"] == f"staff:{ada_id}" and actor["name"] == "Ada" and actor["active"] is True
     required = (await shell("company", "update", company, "--second-factor-required"))[1]
     assert required["second_factor_required"] is True
 
@@ -413,9 +415,9 @@ def test_a_part_of_a_request_is_a_json_object(capsys: pytest.CaptureFixture[str]
     rpc = residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"].methods_by_name["AddMoveIn"]
     words = ["turn", "move-in", "2", "17", "--move-in-date", "2026-01-01", "--lease-start-date", "2026-01-01"]
     parties = ['{"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}', '{"first_name": "Ben"}']
-    arguments = TREE.parse_args([*words, *(word for one in parties for word in ("--party", one))])
+    arguments = TREE.parse_args([*words, *(word for party in parties for word in ("--party", party))])
     request = request_of(rpc, arguments)
-    assert [(one.first_name, one.role) for one in request.parties] == [("Ana", "leaseholder"), ("Ben", "")]
+    assert [(party.first_name, party.role) for party in request.parties] == [("Ana", "leaseholder"), ("Ben", "")]
     for wrong in ("Ana", '{"name": "Ana"}', '{"first_name": 7}', "[]"):
         with pytest.raises(SystemExit):
             TREE.parse_args([*words, "--party", wrong])

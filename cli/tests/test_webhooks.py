@@ -29,17 +29,17 @@ def event_id(number: int) -> str:
 
 
 def delivery(number: int, *attempts: pb.Attempt, **fields: Any) -> pb.Delivery:
-    shown: dict[str, Any] = {"event": "property.notice.published", "state": pb.DELIVERY_STATE_PARKED} | fields
-    return pb.Delivery(event_id=event_id(number), sub_id=12345, attempts=attempts, **shown)
+    fields_shown: dict[str, Any] = {"event": "property.notice.published", "state": pb.DELIVERY_STATE_PARKED} | fields
+    return pb.Delivery(event_id=event_id(number), sub_id=12345, attempts=attempts, **fields_shown)
 
 
 def failed(number: int, **fields: Any) -> pb.Attempt:
-    made: dict[str, Any] = {
+    attempt: dict[str, Any] = {
         "error": "destination_refused",
         "state": pb.DELIVERY_STATE_PARKED,
         "cause": pb.ATTEMPT_CAUSE_SWEEP,
     } | fields
-    return pb.Attempt(number=number, duration_milliseconds=10_000, **made)
+    return pb.Attempt(number=number, duration_milliseconds=10_000, **attempt)
 
 
 class Webhooks:
@@ -56,7 +56,7 @@ class Webhooks:
     def ListDeliveries(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
         before = request.before_event_id or "z"
-        newest = [one for one in reversed(self.deliveries) if one.event_id < before]
+        newest = [delivery for delivery in reversed(self.deliveries) if delivery.event_id < before]
         if self.short_pages:
             # One of them a page, and at the end an empty one.
             following = newest[0].event_id if newest else None
@@ -65,17 +65,17 @@ class Webhooks:
 
     def ListUndelivered(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
-        rest = [one for one in self.deliveries if one.event_id > request.after_event_id]
+        later = [delivery for delivery in self.deliveries if delivery.event_id > request.after_event_id]
         size = min(request.limit, PAGE_MAX)
-        return pb.ListUndeliveredResponse(deliveries=rest[:size], more=len(rest) > size)
+        return pb.ListUndeliveredResponse(deliveries=later[:size], more=len(later) > size)
 
     def RetryDelivery(self, request: Any, context: Any) -> Any:
         if sentence := self.refusals.get(request.event_id):
             refusal = Refusal(status=422, code="invalid_request", message=sentence).SerializeToString()
             context.set_trailing_metadata(((REFUSAL, refusal),))
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "invalid_request")
-        (found,) = (one for one in self.deliveries if one.event_id == request.event_id)
-        return pb.RetryDeliveryResponse(delivery=found)
+        (delivery,) = (each for each in self.deliveries if each.event_id == request.event_id)
+        return pb.RetryDeliveryResponse(delivery=delivery)
 
     def RetryParked(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
@@ -83,16 +83,16 @@ class Webhooks:
 
     def CountDeliveries(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
-        found = pb.CountDeliveriesResponse(deliveries=1400)
-        for one in (found.first_made_at, found.last_made_at, found.first_expires_at):
-            one.FromSeconds(1792368000)
-        return found
+        counts = pb.CountDeliveriesResponse(deliveries=1400)
+        for instant in (counts.first_made_at, counts.last_made_at, counts.first_expires_at):
+            instant.FromSeconds(1792368000)
+        return counts
 
     def GetRetryProgress(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
-        found = pb.GetRetryProgressResponse(succeeded=10, failed=1, waiting=3)
-        found.next_sweep_at.FromSeconds(1792368000)
-        return found
+        progress = pb.GetRetryProgressResponse(succeeded=10, failed=1, waiting=3)
+        progress.next_sweep_at.FromSeconds(1792368000)
+        return progress
 
     def AttemptNow(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
@@ -104,9 +104,9 @@ class Webhooks:
 
     def CheckSignature(self, request: Any, context: Any) -> Any:
         self.asked.append(request)
-        found = pb.CheckSignatureResponse(verdict=self.verdict, age_seconds=900, age_seconds_max=300)
-        found.signed_at.FromSeconds(1)
-        return found
+        verdict = pb.CheckSignatureResponse(verdict=self.verdict, age_seconds=900, age_seconds_max=300)
+        verdict.signed_at.FromSeconds(1)
+        return verdict
 
     def GetEvent(self, request: Any, context: Any) -> Any:
         return self.event
@@ -120,9 +120,9 @@ class Companies:
 @pytest.fixture
 def webhooks(tmp_path: Path) -> Iterator[Webhooks]:
     server = grpc.server(futures.ThreadPoolExecutor(2))
-    found = Webhooks()
-    serve(server, pb.DESCRIPTOR.services_by_name["DeliveriesService"], found)
-    serve(server, pb.DESCRIPTOR.services_by_name["AdministrationService"], found)
+    fake = Webhooks()
+    serve(server, pb.DESCRIPTOR.services_by_name["DeliveriesService"], fake)
+    serve(server, pb.DESCRIPTOR.services_by_name["AdministrationService"], fake)
     serve(server, identity_pb2.DESCRIPTOR.services_by_name["CompaniesService"], Companies())
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
@@ -136,7 +136,7 @@ def webhooks(tmp_path: Path) -> Iterator[Webhooks]:
         "processes": {name: {"pid": 1, "grpc": address} for name in ("gateway", "svc-webhooks")},
     }
     (state / "runtime.json").write_text(json.dumps(runtime))
-    yield found
+    yield fake
     server.stop(None)
 
 
@@ -149,21 +149,21 @@ def answered(run: Run, *words: str, status: int = 0) -> Any:
 def test_deliveries_are_gathered_over_the_services_pages_up_to_the_limit(run: Run, webhooks: Webhooks) -> None:
     webhooks.deliveries = [delivery(number) for number in range(450)]
     newest = [event_id(number) for number in reversed(range(450))]
-    for limit, shown, more in (("200", 200, True), ("449", 449, True), ("450", 450, False), ("1000", 450, False)):
-        found = answered(run, "deliveries", "12345", "--limit", limit)
-        assert [one["event_id"] for one in found["deliveries"]] == newest[:shown]
-        assert found["next_before"] == (newest[shown - 1] if more else None)
+    for limit, printed, more in (("200", 200, True), ("449", 449, True), ("450", 450, False), ("1000", 450, False)):
+        answer = answered(run, "deliveries", "12345", "--limit", limit)
+        assert [delivery["event_id"] for delivery in answer["deliveries"]] == newest[:printed]
+        assert answer["next_before"] == (newest[printed - 1] if more else None)
     answered(run, "deliveries", "12345", "--state", "succeeded", "--before", newest[3])
     assert (webhooks.asked[-1].state, webhooks.asked[-1].before_event_id) == (pb.DELIVERY_STATE_SUCCEEDED, newest[203])
 
 
 def test_all_that_is_parked_is_gathered_unless_a_limit_is_given(run: Run, webhooks: Webhooks) -> None:
     webhooks.deliveries = [delivery(number, failed(6)) for number in range(450)]
-    found = answered(run, "parked", "7")
-    assert [one["event_id"] for one in found["deliveries"]] == [event_id(number) for number in range(450)]
-    assert list(found) == ["deliveries"]
-    found = answered(run, "parked", "7", "--limit", "250")
-    assert (len(found["deliveries"]), found["more"]) == (250, True)
+    answer = answered(run, "parked", "7")
+    assert [delivery["event_id"] for delivery in answer["deliveries"]] == [event_id(number) for number in range(450)]
+    assert list(answer) == ["deliveries"]
+    answer = answered(run, "parked", "7", "--limit", "250")
+    assert (len(answer["deliveries"]), answer["more"]) == (250, True)
     assert "a larger --limit" in run("webhooks", "parked", "7", "--limit", "1")[1]
     assert "more" not in answered(run, "parked", "7", "--limit", "450")
 
@@ -172,10 +172,10 @@ def test_several_retries_go_on_after_one_that_is_refused(run: Run, webhooks: Web
     webhooks.deliveries = [delivery(number, failed(7, cause=pb.ATTEMPT_CAUSE_RETRY)) for number in range(3)]
     webhooks.refusals[event_id(1)] = "Only a parked delivery is retried."
     words = ("retry", *(f"{event_id(number)}:12345" for number in (0, 1, 1, 2)))
-    found = answered(run, *words, status=1)
-    assert [one["event_id"] for one in found["deliveries"]] == [event_id(0), event_id(2)]
+    answer = answered(run, *words, status=1)
+    assert [delivery["event_id"] for delivery in answer["deliveries"]] == [event_id(0), event_id(2)]
     reason = "Only a parked delivery is retried."
-    assert found["refused"] == [{"event_id": event_id(1), "sub_id": 12345, "reason": reason}]
+    assert answer["refused"] == [{"event_id": event_id(1), "sub_id": 12345, "reason": reason}]
     status, out, _ = run("webhooks", *words)
     assert (status, out.count("\n"), out.count(reason)) == (1, 3, 1)
     assert "attempt 7 ended with destination_refused" in out
@@ -202,13 +202,16 @@ def test_tables_fit_into_100_columns_with_long_ids_and_names(run: Run, webhooks:
 
 
 def test_nothing_of_a_receivers_reaches_a_terminal_raw_and_lines_stay_short(run: Run, webhooks: Webhooks) -> None:
-    made = [failed(1, response_excerpt=HOSTILE, error=HOSTILE, address="\x1b[31m"), failed(2, response_excerpt="no")]
+    attempts = [
+        failed(1, response_excerpt=HOSTILE, error=HOSTILE, address="\x1b[31m"),
+        failed(2, response_excerpt="no"),
+    ]
     webhooks.event = pb.GetEventResponse(
         event_id=event_id(0),
         event="ticket.created",
         request_id="\x1b[31m",
         body=b'{"x":"\x1b[31m\xff"}',
-        deliveries=[delivery(0, *made, destination_url="https://e.test/\x1b[31m")],
+        deliveries=[delivery(0, *attempts, destination_url="https://e.test/\x1b[31m")],
     )
     status, out, _ = run("webhooks", "event", event_id(0), "--body")
     assert status == 0
@@ -223,11 +226,11 @@ def test_nothing_of_a_receivers_reaches_a_terminal_raw_and_lines_stay_short(run:
 def test_a_filtered_list_goes_on_after_a_short_page(run: Run, webhooks: Webhooks) -> None:
     webhooks.deliveries = [delivery(number) for number in range(3)]
     webhooks.short_pages = True
-    found = answered(run, "deliveries", "12345", "--event", "ticket.created", "--since", "2026-03-01T00:00:00Z")
-    assert [one["event_id"] for one in found["deliveries"]] == [event_id(number) for number in (2, 1, 0)]
-    assert {one.event for one in webhooks.asked} == {"ticket.created"}
-    assert {one.since.seconds for one in webhooks.asked} == {1772323200}
-    assert [one.HasField("until") or one.HasField("entity_id") for one in webhooks.asked] == [False] * 4
+    answer = answered(run, "deliveries", "12345", "--event", "ticket.created", "--since", "2026-03-01T00:00:00Z")
+    assert [delivery["event_id"] for delivery in answer["deliveries"]] == [event_id(number) for number in (2, 1, 0)]
+    assert {request.event for request in webhooks.asked} == {"ticket.created"}
+    assert {request.since.seconds for request in webhooks.asked} == {1772323200}
+    assert [request.HasField("until") or request.HasField("entity_id") for request in webhooks.asked] == [False] * 4
 
 
 def test_parked_deliveries_of_a_period_are_retried_once(run: Run, webhooks: Webhooks) -> None:
@@ -244,12 +247,12 @@ def test_parked_deliveries_of_a_period_are_retried_once(run: Run, webhooks: Webh
 
 def test_what_a_retry_concerns_is_counted_before_and_after(run: Run, webhooks: Webhooks) -> None:
     words = ("12345", "--state", "parked", "--event", "pm.stale", "--until", "2026-03-01T00:00:00Z")
-    found = answered(run, "count", *words)
+    answer = answered(run, "count", *words)
     at = "2026-10-19T00:00:00.000000Z"
     instants = dict.fromkeys(("first_made_at", "last_made_at", "first_expires_at"), at)
-    assert found == {"sub_id": 12345, "deliveries": 1400} | instants
-    (asked,) = webhooks.asked
-    assert (asked.state, asked.event, asked.until.seconds) == (pb.DELIVERY_STATE_PARKED, "pm.stale", 1772323200)
+    assert answer == {"sub_id": 12345, "deliveries": 1400} | instants
+    (request,) = webhooks.asked
+    assert (request.state, request.event, request.until.seconds) == (pb.DELIVERY_STATE_PARKED, "pm.stale", 1772323200)
     assert run("webhooks", "count", "12345")[1] == "1,400 deliveries. The first goes on 2026-10-19.\n"
     progress = ("retry-progress", "12345", "--since", "2026-03-01T00:00:00Z")
     assert answered(run, *progress) == {
@@ -263,8 +266,8 @@ def test_what_a_retry_concerns_is_counted_before_and_after(run: Run, webhooks: W
 def test_an_act_says_how_its_attempt_ended(run: Run, webhooks: Webhooks, verb: str) -> None:
     webhooks.deliveries = [delivery(0, failed(2))]
     key = ("--idempotency-key", "again")
-    found = answered(run, verb, event_id(0), "12345", *key)
-    assert found["attempts"][-1]["number"] == 2
+    answer = answered(run, verb, event_id(0), "12345", *key)
+    assert answer["attempts"][-1]["number"] == 2
     assert webhooks.asked[-1].idempotency_key == "again"
     assert "attempt 2 ended with destination_refused" in run("webhooks", verb, event_id(0), "12345")[1]
 
@@ -273,15 +276,15 @@ def test_a_signature_is_checked_against_a_file(run: Run, webhooks: Webhooks, tmp
     body = tmp_path / "body.json"
     body.write_bytes(b'{"a":1}\n')
     words = ("check-signature", "12345", "--signature", "t=1,v1=0", "--body-file", str(body))
-    found = answered(run, *words, status=1)
-    assert found == {
+    answer = answered(run, *words, status=1)
+    assert answer == {
         "verdict": "stale",
         "signed_at": "1970-01-01T00:00:01.000000Z",
         "age_seconds": 900,
         "event_id": None,
     }
-    (asked,) = webhooks.asked
-    assert (asked.sub_id, asked.signature, asked.body) == (12345, "t=1,v1=0", b'{"a":1}\n')
+    (request,) = webhooks.asked
+    assert (request.sub_id, request.signature, request.body) == (12345, "t=1,v1=0", b'{"a":1}\n')
     assert "900 s ago; receivers refuse more than 300 s" in run("webhooks", *words)[1]
     webhooks.verdict = pb.SIGNATURE_VERDICT_GENUINE
     assert answered(run, *words)["verdict"] == "genuine"

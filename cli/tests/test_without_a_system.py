@@ -25,7 +25,7 @@ def dead_system(tmp_path: Path) -> Path:
     address = f"127.0.0.1:{free_port()}"
     gone = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(gone, 0)
-    found = {
+    runtime = {
         "base_url": "http://127.0.0.1:1/api/v1",
         "admin_url": "http://127.0.0.1:2",
         "pid": gone,
@@ -37,7 +37,7 @@ def dead_system(tmp_path: Path) -> Path:
         },
     }
     path = state / "runtime.json"
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(runtime))
     return path
 
 
@@ -101,11 +101,11 @@ def test_a_sweep_ahead_of_the_clock_says_what_it_would_do_and_calls_nothing(run:
 @pytest.mark.usefixtures("dead_system")
 def test_status_shows_what_does_not_run(run: Run) -> None:
     status, out, _ = run("status", "--json")
-    found = json.loads(out)
-    assert (status, found["alive"], found["serving"]) == (1, False, False)
-    assert "svc-tickets does not run" in found["faults"]
-    assert found["processes"]["postgres"]["alive"] is False
-    assert found["processes"]["gateway"]["health"] == "UNREACHABLE"
+    answer = json.loads(out)
+    assert (status, answer["alive"], answer["serving"]) == (1, False, False)
+    assert "svc-tickets does not run" in answer["faults"]
+    assert answer["processes"]["postgres"]["alive"] is False
+    assert answer["processes"]["gateway"]["health"] == "UNREACHABLE"
     status, out, _ = run("status")
     assert status == 1
     assert "NOT RUNNING" in out and "FAULT: svc-tickets does not run" in out
@@ -180,7 +180,7 @@ def test_a_retry_is_of_some_deliveries_or_of_all_that_are_parked(run: Run) -> No
 @pytest.mark.usefixtures("dead_system")
 def test_a_wrong_file_or_mapping_is_reported_before_anything_is_sent(run: Run, write: Write) -> None:
     good = str(write("a.csv", "external_id,name,address\n"))
-    for words, said in (
+    for words, complaint in (
         (("properties", "none.csv"), "none.csv can't be read: No such file or directory."),
         (("properties", str(write("b.csv", "external_id,name\n"))), 'b.csv lacks the column "address"'),
         (("properties", str(write("c.csv", ""))), "c.csv is empty"),
@@ -191,7 +191,7 @@ def test_a_wrong_file_or_mapping_is_reported_before_anything_is_sent(run: Run, w
     ):
         status, out, err = run("import", "1", *words)
         assert (status, out) == (1, "")
-        assert said in err
+        assert complaint in err
         assert err.count("\n") == 1
 
 

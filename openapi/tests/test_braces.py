@@ -53,14 +53,14 @@ def texts(name: str, content: str) -> Iterator[str]:
             raise AssertionError(f"{name}: how are the words of a {other} told from its code?")
 
 
-def strings(found: Any) -> Iterator[str]:
-    if isinstance(found, str):
-        yield found
-    elif isinstance(found, dict):
-        yield from found
-        yield from (text for value in found.values() for text in strings(value))
-    elif isinstance(found, list):
-        yield from (text for value in found for text in strings(value))
+def strings(document: Any) -> Iterator[str]:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict):
+        yield from document
+        yield from (text for value in document.values() for text in strings(value))
+    elif isinstance(document, list):
+        yield from (text for value in document for text in strings(value))
 
 
 def words_of_python(content: str) -> Iterator[str]:
@@ -77,7 +77,7 @@ def words_of_python(content: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", MADE)
 def test_all_braces_of_a_generated_file_are_filled_in(name: str) -> None:
-    assert [found for text in texts(name, MADE[name]) for found in unfilled(text)] == []
+    assert [brace for text in texts(name, MADE[name]) for brace in unfilled(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_all_braces_of_a_generated_file_are_filled_in(name: str) -> None:
     ],
 )
 def test_braces_are_told_from_paths_and_code(name: str, content: str, expected: list[str]) -> None:
-    assert [found for text in texts(name, content) for found in unfilled(text)] == expected
+    assert [brace for text in texts(name, content) for brace in unfilled(text)] == expected

@@ -28,14 +28,14 @@ def operations() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{verb.upper()} {path}", operation
 
 
-def resolved(found: dict[str, Any]) -> dict[str, Any]:
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     """The target of a reference."""
-    while "$ref" in found and set(found) == {"$ref"}:
+    while "$ref" in schema and set(schema) == {"$ref"}:
         here: Any = DOCUMENT
-        for part in found["$ref"].removeprefix("#/").split("/"):
+        for part in schema["$ref"].removeprefix("#/").split("/"):
             here = here[part]
-        found = here
-    return found
+        schema = here
+    return schema
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_filter_has_the_schema_of_its_kind(
 ) -> None:
     monkeypatch.setitem(FILTERS, "colour", "Only records of this colour.")
     monkeypatch.setitem(FILTER_EXAMPLES, "colour", "an example")
-    one = Filter("colour", str, "", **{"labels": (), **kind})
-    assert _filter(one) == {
+    filter_field = Filter("colour", str, "", **{"labels": (), **kind})
+    assert _filter(filter_field) == {
         "name": "colour",
         "in": "query",
         "description": "Only records of this colour.",
@@ -68,8 +68,8 @@ def contents() -> Iterator[tuple[str, dict[str, Any]]]:
         bodies = {"request": operation["requestBody"]} if "requestBody" in operation else {}
         for place, body in {**bodies, **operation["responses"]}.items():
             content = resolved(body).get("content", {})
-            for found in content.values():
-                yield f"{name} {place}", found
+            for media in content.values():
+                yield f"{name} {place}", media
 
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
@@ -96,15 +96,17 @@ WEBHOOK_ONLY = {"GET /whoami", "GET /webhooks", "POST /webhooks", "DELETE /webho
 def test_the_document_says_what_a_webhook_only_key_opens() -> None:
     opened = {
         name
-        for name, one in operations()
-        for way in (one if "security" in one else DOCUMENT)["security"]
+        for name, operation in operations()
+        for way in (operation if "security" in operation else DOCUMENT)["security"]
         if not way["bearer"] or "webhook_only" in way["bearer"]
     }
     assert opened == WEBHOOK_ONLY
 
 
 def test_every_route_is_an_operation_and_no_other() -> None:
-    assert [name for name, _ in operations()] == [f"{one.route.method} {one.route.path}" for one in OPERATIONS]
+    assert [name for name, _ in operations()] == [
+        f"{operation.route.method} {operation.route.path}" for operation in OPERATIONS
+    ]
     ids = [operation["operationId"] for _, operation in operations()]
     assert len(set(ids)) == len(ids)
 
@@ -115,15 +117,15 @@ def test_all_schemas_are_json_schemas() -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    def references(found: Any) -> Iterator[str]:
-        if isinstance(found, dict):
-            if "$ref" in found:
-                yield found["$ref"]
-            for one in found.values():
-                yield from references(one)
-        elif isinstance(found, list):
-            for one in found:
-                yield from references(one)
+    def references(document: Any) -> Iterator[str]:
+        if isinstance(document, dict):
+            if "$ref" in document:
+                yield document["$ref"]
+            for member in document.values():
+                yield from references(member)
+        elif isinstance(document, list):
+            for member in document:
+                yield from references(member)
 
     for reference in set(references(DOCUMENT)):
         assert resolved({"$ref": reference}), reference
@@ -140,15 +142,15 @@ def test_every_body_has_examples_that_are_valid(place: str, content: dict[str, A
 
 def test_a_snapshot_is_lines_of_the_records_that_its_list_has() -> None:
     """Its body is a text: a client that is generated from the schema of one record would read the whole as that."""
-    found = {name: one for name, one in operations() if name.startswith("GET /snapshots/")}
-    assert len(found) == 9
-    for name, operation in found.items():
+    snapshots = {name: operation for name, operation in operations() if name.startswith("GET /snapshots/")}
+    assert len(snapshots) == 9
+    for name, operation in snapshots.items():
         ((media_type, content),) = operation["responses"]["200"]["content"].items()
         schema = content["schema"]
         assert media_type == schema["contentMediaType"] == "application/x-ndjson" and schema["type"] == "string"
         (example,) = content["examples"].values()
-        line, rest = example["value"].split("\n")
-        assert rest == "", name
+        line, following = example["value"].split("\n")
+        assert following == "", name
         record = json.loads(line)
         validator(schema["contentSchema"]).validate([record])
         reference = schema["contentSchema"]["items"]["$ref"]
@@ -244,9 +246,11 @@ def test_what_a_request_may_hold_is_closed_and_what_a_response_holds_is_open() -
 
 def test_422_is_documented_on_the_lists_that_the_contract_names() -> None:
     lists = {
-        f"GET {one.route.path}": DOCUMENT["paths"][one.route.path]["get"] for one in OPERATIONS if one.kind == "list"
+        f"GET {operation.route.path}": DOCUMENT["paths"][operation.route.path]["get"]
+        for operation in OPERATIONS
+        if operation.kind == "list"
     }
-    assert {name for name, one in lists.items() if "422" in one["responses"]} == {
+    assert {name for name, operation in lists.items() if "422" in operation["responses"]} == {
         f"GET {path}" for path in FILTER_422 if f"GET {path}" in lists
     }
 
@@ -264,12 +268,12 @@ def test_every_response_has_the_headers_that_the_edge_sends() -> None:
 
 
 def test_every_code_of_the_error_table_stands_somewhere() -> None:
-    found: dict[str, set[int]] = {}
+    statuses_by_code: dict[str, set[int]] = {}
     for _, operation in operations():
         for status, response in operation["responses"].items():
             for code in re.findall(r"`([a-z_]+)`", resolved(response)["description"].partition(". ")[0]):
-                found.setdefault(code, set()).add(int(status))
-    assert {code: tuple(sorted(statuses)) for code, statuses in found.items()} == {
+                statuses_by_code.setdefault(code, set()).add(int(status))
+    assert {code: tuple(sorted(statuses)) for code, statuses in statuses_by_code.items()} == {
         code: error.statuses for code, error in ERRORS.items()
     }
 

@@ -8,6 +8,6 @@ from reference.events import EVENTS
 
 
 def test_every_event_of_the_contract_is_described_in_its_order() -> None:
-    assert [one.key for one in EVENTS] == [
+    assert [event.key for event in EVENTS] == [
         value.GetOptions().Extensions[label] for value in EventKey.DESCRIPTOR.values[1:]
     ]

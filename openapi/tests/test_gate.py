@@ -17,20 +17,20 @@ Schema = dict[str, Any]
 Change = Callable[[Schema], object]
 
 
-def fields(found: Schema, name: str) -> Schema:
-    properties: Schema = found["components"]["schemas"][name]["properties"]
+def fields(document: Schema, name: str) -> Schema:
+    properties: Schema = document["components"]["schemas"][name]["properties"]
     return properties
 
 
-def operation(found: Schema, path: str, verb: str = "get") -> Schema:
-    found_operation: Schema = found["paths"][path][verb]
+def operation(document: Schema, path: str, verb: str = "get") -> Schema:
+    found_operation: Schema = document["paths"][path][verb]
     return found_operation
 
 
-def parameter(found: Schema, path: str, name: str) -> Schema:
-    one: Schema
-    (one,) = [one for one in operation(found, path)["parameters"] if one["name"] == name]
-    return one
+def parameter(document: Schema, path: str, name: str) -> Schema:
+    listed: Schema
+    (listed,) = [listed for listed in operation(document, path)["parameters"] if listed["name"] == name]
+    return listed
 
 
 BREAKING: dict[str, tuple[str, Change]] = {
@@ -119,17 +119,17 @@ ADDING: dict[str, Change] = {
 
 @pytest.mark.parametrize(("problem", "change"), BREAKING.values(), ids=BREAKING)
 def test_it_refuses(problem: str, change: Change) -> None:
-    made = copy.deepcopy(DOCUMENT)
-    change(made)
-    found = gate.problems(DOCUMENT, made)
-    assert any(re.search(problem, one) for one in found), found
+    changed = copy.deepcopy(DOCUMENT)
+    change(changed)
+    sentences = gate.problems(DOCUMENT, changed)
+    assert any(re.search(problem, sentence) for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize("change", ADDING.values(), ids=ADDING)
 def test_it_lets_pass(change: Change) -> None:
-    made = copy.deepcopy(DOCUMENT)
-    change(made)
-    assert gate.problems(DOCUMENT, made) == []
+    changed = copy.deepcopy(DOCUMENT)
+    change(changed)
+    assert gate.problems(DOCUMENT, changed) == []
 
 
 def test_what_a_release_keeps_has_no_words_and_every_field() -> None:

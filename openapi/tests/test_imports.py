@@ -35,8 +35,8 @@ class BadRow(msgspec.Struct):
 
 def columns(monkeypatch: pytest.MonkeyPatch, struct: type[msgspec.Struct]) -> list[dict[str, Any]]:
     monkeypatch.setattr(imports, "_struct", lambda _one: struct)
-    found: list[dict[str, Any]] = imports.document()["kinds"][0]["columns"]
-    return found
+    listed: list[dict[str, Any]] = imports.document()["kinds"][0]["columns"]
+    return listed
 
 
 def test_a_column_has_its_type_its_bounds_and_what_it_refers_to_the_required_ones_first(
@@ -77,7 +77,7 @@ def test_a_struct_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_command_line_has_every_kind_with_an_rpc_that_takes_rows() -> None:
-    assert list(KINDS) == [one.kind for one in imports.IMPORTS]
+    assert list(KINDS) == [kind.kind for kind in imports.IMPORTS]
     for kind in KINDS.values():
         assert "external_id" in kind.required and len(set(kind.fields)) == len(kind.fields)
         assert {"rows", "dry_run"} <= set(kind.rpc.input_type.fields_by_name), kind.name
@@ -91,11 +91,11 @@ def test_every_column_that_refers_to_another_kind_names_one() -> None:
 
 def test_the_table_is_made_between_its_markers_alone() -> None:
     page = f"before\n{imports.BEGIN}\nstale\n{imports.END}\nafter\n"
-    made = imports.with_table(page)
-    assert made.startswith(f"before\n{imports.BEGIN}\n| kind | columns |\n")
-    assert made.endswith(f"|\n{imports.END}\nafter\n") and "stale" not in made
-    assert "| staff | **external_id**, **name**, email, title, created_at |" in made
-    assert imports.with_table(made) == made
+    new_page = imports.with_table(page)
+    assert new_page.startswith(f"before\n{imports.BEGIN}\n| kind | columns |\n")
+    assert new_page.endswith(f"|\n{imports.END}\nafter\n") and "stale" not in new_page
+    assert "| staff | **external_id**, **name**, email, title, created_at |" in new_page
+    assert imports.with_table(new_page) == new_page
 
 
 def test_the_words_below_a_column_are_in_the_page() -> None:

@@ -39,14 +39,14 @@ class Reader(HTMLParser):
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         self.tags.add(tag)
-        assert not any(name.startswith("on") or name == "style" for name in given)
-        if "id" in given:
-            self.ids.append(given["id"] or "")
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+        if "id" in attributes:
+            self.ids.append(attributes["id"] or "")
         if tag == "a":
-            self.links.append(given["href"] or "")
-        self.loads += [given[name] or "" for name in ("src", "href") if name in given and tag != "a"]
+            self.links.append(attributes["href"] or "")
+        self.loads += [attributes[name] or "" for name in ("src", "href") if name in attributes and tag != "a"]
         if tag not in VOID:
             self.open.append(tag)
         if tag == "pre":
@@ -66,7 +66,7 @@ READ = {path: Reader(text) for path, text in PAGES.items()}
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_loads_its_own_style_and_scripts_and_nothing_else(path: str) -> None:
     reader = READ[path]
-    loaded = [posixpath.normpath(posixpath.join(posixpath.dirname(path), one)) for one in reader.loads]
+    loaded = [posixpath.normpath(posixpath.join(posixpath.dirname(path), address)) for address in reader.loads]
     assert loaded == ["docs/style.css", "docs/index.js", "docs/script.js"]
     assert not reader.tags & {"img", "iframe", "style", "object", "form", "base"}
 
@@ -84,20 +84,22 @@ def test_every_link_leads_somewhere(path: str) -> None:
 
 def test_the_search_finds_every_operation_object_error_and_heading() -> None:
     script = site.search_index(DOCUMENT, PAGES)
-    found = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
-    for _, _, where, *_ in found:
+    entries = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
+    for _, _, where, *_ in entries:
         place, _, anchor = where.partition("#")
         assert anchor in READ[place].ids, where
-    places = {where for _, _, where, *_ in found}
+    places = {where for _, _, where, *_ in entries}
     for tag in DOCUMENT["tags"]:
         place = site.place_of_tag(tag["name"])
-        assert {f"{place}#{one['operationId']}" for _, _, one in site.operations(DOCUMENT, tag["name"])} <= places
+        assert {
+            f"{place}#{operation['operationId']}" for _, _, operation in site.operations(DOCUMENT, tag["name"])
+        } <= places
     assert {where.partition("#")[2] for where in places} >= {
-        f"schema-{one}" for one in DOCUMENT["components"]["schemas"]
+        f"schema-{schema}" for schema in DOCUMENT["components"]["schemas"]
     }
-    assert {title for title, _, where, *_ in found if where.startswith("docs/events")} >= set(DOCUMENT["webhooks"])
-    assert {title for title, *_ in found} >= set(ERRORS)
-    (ticket,) = (names for title, kind, _, names, _ in found if (title, kind) == ("Ticket", "Object"))
+    assert {title for title, _, where, *_ in entries if where.startswith("docs/events")} >= set(DOCUMENT["webhooks"])
+    assert {title for title, *_ in entries} >= set(ERRORS)
+    (ticket,) = (names for title, kind, _, names, _ in entries if (title, kind) == ("Ticket", "Object"))
     assert "permission_to_enter" in ticket.split()
 
 
@@ -125,32 +127,34 @@ def test_guides_have_their_programs_as_the_tests_run_them() -> None:
 
 
 def test_every_operation_event_and_object_has_an_anchor_on_one_page() -> None:
-    ids = [one for path in REFERENCE for one in READ[path].ids]
-    wanted = [one["operationId"] for item in DOCUMENT["paths"].values() for one in item.values()]
-    wanted += [f"event-{key}" for key in DOCUMENT["webhooks"]]
-    wanted += [f"schema-{name}" for name in DOCUMENT["components"]["schemas"]]
-    assert [ids.count(one) for one in wanted] == [1] * len(wanted)
+    ids = [element_id for path in REFERENCE for element_id in READ[path].ids]
+    anchors = [operation["operationId"] for item in DOCUMENT["paths"].values() for operation in item.values()]
+    anchors += [f"event-{key}" for key in DOCUMENT["webhooks"]]
+    anchors += [f"schema-{name}" for name in DOCUMENT["components"]["schemas"]]
+    assert [ids.count(anchor) for anchor in anchors] == [1] * len(anchors)
     assert "signature" in ids
 
 
 def test_what_differs_in_the_records_alone_is_folded_behind_the_first() -> None:
     folded = {path: re.findall(r"<details><summary><code>(.*?)</code>", PAGES[path]) for path in REFERENCE}
     of_changes = folded.pop(site.API + "changes")
-    nouns = [one.removeprefix("/changes/") for one in DOCUMENT["paths"] if one.startswith("/changes/")]
-    assert [one for one in of_changes if one.startswith("GET")] == [
+    nouns = [path.removeprefix("/changes/") for path in DOCUMENT["paths"] if path.startswith("/changes/")]
+    assert [operation for operation in of_changes if operation.startswith("GET")] == [
         *(f"GET /changes/{noun}" for noun in nouns[1:]),
         # That of readings has a parameter of its own.
         *(f"GET /snapshots/{noun}" for noun in nouns[1:] if noun != "readings"),
     ]
-    assert len([one for one in of_changes if one.endswith("ChangePage")]) == len(nouns) - 1
-    assert not [one for names in folded.values() for one in names if " /" in one], "operations that differ are folded"
+    assert len([summary for summary in of_changes if summary.endswith("ChangePage")]) == len(nouns) - 1
+    assert not [name for names in folded.values() for name in names if " /" in name], (
+        "operations that differ are folded"
+    )
 
 
 def test_the_quickstart_is_on_the_first_screen_and_is_the_programs_that_run() -> None:
-    shown = READ["docs"].blocks
+    blocks = READ["docs"].blocks
     for file in words.QUICKSTART_FILES:
         parts = re.split(r"(?m)^(?:#|//) \d\. .*\n", file.read_text())[1:]
-        assert [part.rstrip("\n") in shown for part in parts] == [True] * 4
+        assert [part.rstrip("\n") in blocks for part in parts] == [True] * 4
     assert PAGES["docs"].index('<ol class="steps">') < PAGES["docs"].index('id="resources"')
 
 
@@ -159,21 +163,24 @@ def test_the_catalogue_describes_each_event_completely() -> None:
     examples = dict(zip(DOCUMENT["webhooks"], READ["docs/events"].blocks, strict=True))
     for key, part in parts.items():
         assert part.startswith(f"{key}\n") and f"| [`{key}`](#{key.replace('.', '')}) |" in EVENTS
-        assert all(f"**{of}" in part for of in ("How often", "`data`", "`change`"))
-        found = json.loads(examples[key])
+        assert all(f"**{label}" in part for label in ("How often", "`data`", "`change`"))
+        envelope = json.loads(examples[key])
         (example,) = DOCUMENT["webhooks"][key]["post"]["requestBody"]["content"]["application/json"][
             "examples"
         ].values()
-        assert found == example["value"] and found["event"] == key
+        assert envelope == example["value"] and envelope["event"] == key
 
 
 def test_every_operation_shows_its_examples_in_three_languages() -> None:
     blocks = [block for path in REFERENCE for block in READ[path].blocks]
     sources = [
-        one["source"] for item in DOCUMENT["paths"].values() for op in item.values() for one in op["x-codeSamples"]
+        sample["source"]
+        for item in DOCUMENT["paths"].values()
+        for op in item.values()
+        for sample in op["x-codeSamples"]
     ]
     assert len(sources) == 3 * sum(len(item) for item in DOCUMENT["paths"].values())
-    assert not [one for one in sources if one.rstrip("\n") not in blocks]
+    assert not [source for source in sources if source.rstrip("\n") not in blocks]
 
 
 def test_the_sample_distinguishes_genuine_deliveries() -> None:
@@ -181,9 +188,9 @@ def test_the_sample_distinguishes_genuine_deliveries() -> None:
     import hmac
     import time
 
-    found: dict[str, object] = {}
-    exec(resources.VERIFYING, found)
-    is_genuine = found["is_genuine"]
+    names: dict[str, object] = {}
+    exec(resources.VERIFYING, names)
+    is_genuine = names["is_genuine"]
     assert callable(is_genuine)
     body, now = b'{"a":1}', int(time.time())
 

@@ -30,9 +30,9 @@ def structs() -> Iterator[type[msgspec.Struct]]:
         for module in pkgutil.walk_packages(path, f"{package}."):
             if module.name.rpartition(".")[2] != "inputs":
                 continue
-            for one in vars(importlib.import_module(module.name)).values():
-                if isinstance(one, type) and issubclass(one, msgspec.Struct) and one.__module__ == module.name:
-                    yield one
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == module.name:
+                    yield value
 
 
 def instants_of(struct: type[msgspec.Struct]) -> set[str]:
@@ -44,10 +44,10 @@ def instants_of(struct: type[msgspec.Struct]) -> set[str]:
     }
 
 
-STRUCTS = [one for one in structs() if instants_of(one)]
+STRUCTS = [struct for struct in structs() if instants_of(struct)]
 
 
-@pytest.mark.parametrize("struct", STRUCTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_every_instant_of_an_input_is_refused_in_the_future_or_named_here(struct: type[msgspec.Struct]) -> None:
     past = set(bodies.past_fields(struct))
     assert instants_of(struct) - MAY_LIE_AHEAD == past
@@ -72,6 +72,8 @@ def requests() -> Iterator[Any]:
 
 def test_no_request_sets_such_an_instant_outside_the_structs() -> None:
     """Commands take their fields from the Structs above. A field of a message would need a check of its own."""
-    found = list(requests())
-    assert len(found) > 50
-    assert [f"{one.full_name}.{name}" for one in found for name in HAPPENED & {*one.fields_by_name}] == []
+    messages = list(requests())
+    assert len(messages) > 50
+    assert [
+        f"{message.full_name}.{name}" for message in messages for name in HAPPENED & {*message.fields_by_name}
+    ] == []

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "sdk" / "typescript" / "src" / "index.ts"
 DOCUMENT = made()
 SAMPLES = {
-    f"{verb.upper()} {path}": {one["label"]: one["source"] for one in operation["x-codeSamples"]}
+    f"{verb.upper()} {path}": {sample["label"]: sample["source"] for sample in operation["x-codeSamples"]}
     for path, item in DOCUMENT["paths"].items()
     for verb, operation in item.items()
 }
@@ -67,9 +67,9 @@ class Shown(BaseHTTPRequestHandler):
 def answers(method: str, path: str) -> tuple[int, str, bytes]:
     """The status, the type and the body of the document's first example of a success."""
     forms = {re.sub(r"{\w+}", "[^/]+", form): form for form in DOCUMENT["paths"]}
-    form = next(one for pattern, one in forms.items() if re.fullmatch(pattern, path))
+    form = next(path_form for pattern, path_form in forms.items() if re.fullmatch(pattern, path))
     responses = DOCUMENT["paths"][form][method.lower()]["responses"]
-    status, response = next((int(one), found) for one, found in responses.items() if one.startswith("2"))
+    status, response = next((int(code), documented) for code, documented in responses.items() if code.startswith("2"))
     for kind, content in response.get("content", {}).items():
         value = next(iter(content.get("examples", {"": {"value": {"openapi": "3.1.0"}}}).values()))["value"]
         if isinstance(value, dict) and "next_cursor" in value:
@@ -102,19 +102,19 @@ def by_curl(source: str) -> Sent:
     (url,) = (urlsplit(word) for word in words if word.startswith(BASE_URL))
     body = json.loads(options["-d"]) if "-d" in options else None
     path = url.path.removeprefix("/api/v1")
-    has_key = any(one.startswith("Idempotency-Key: ") for one in headers)
+    has_key = any(header.startswith("Idempotency-Key: ") for header in headers)
     assert ("Authorization: Bearer $MAKEREADY_API_KEY" in headers) == (path != "/openapi.json")
     return options.get("-X", "GET"), path, parse_qs(url.query), body, has_key
 
 
 @pytest.fixture(scope="module")
 def expected() -> list[Sent]:
-    return [by_curl(one["curl"]) for one in SAMPLES.values()]
+    return [by_curl(sample["curl"]) for sample in SAMPLES.values()]
 
 
 def test_every_operation_has_an_example_in_each_language(expected: list[Sent]) -> None:
-    assert list(SAMPLES) == [f"{one.route.method} {one.route.path}" for one in OPERATIONS]
-    assert all(list(one) == ["curl", "Python", "TypeScript"] for one in SAMPLES.values())
+    assert list(SAMPLES) == [f"{operation.route.method} {operation.route.path}" for operation in OPERATIONS]
+    assert all(list(sample) == ["curl", "Python", "TypeScript"] for sample in SAMPLES.values())
     for operation, (method, path, _, body, has_key) in zip(OPERATIONS, expected, strict=True):
         route = operation.route
         assert method == route.method and re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)
@@ -126,10 +126,10 @@ def test_the_examples_in_python_send_the_same(expected: list[Sent], monkeypatch:
     with shown() as (base_url, sent):
         monkeypatch.setenv("MAKEREADY_BASE_URL", base_url)
         monkeypatch.setenv("MAKEREADY_API_KEY", "mk_of-the-examples")
-        for name, one in SAMPLES.items():
+        for name, sample in SAMPLES.items():
             printed = io.StringIO()
             with redirect_stdout(printed):
-                exec(compile(one["Python"], name, "exec"), {})
+                exec(compile(sample["Python"], name, "exec"), {})
             assert printed.getvalue() or name.startswith("DELETE"), name
     assert sent == expected
 
@@ -139,10 +139,10 @@ def test_the_examples_in_typescript_send_the_same_and_have_its_types(expected: l
     if not deno.exists():
         lacks("deno", "the wheel deno is not installed")
     begins = f'import {{ Makeready }} from "{CLIENT.as_uri()}";\n'
-    bodies = [one["TypeScript"].partition("\n\n")[2] for one in SAMPLES.values()]
-    assert all("new Makeready()" in one for one in bodies)
+    bodies = [sample["TypeScript"].partition("\n\n")[2] for sample in SAMPLES.values()]
+    assert all("new Makeready()" in body for body in bodies)
     program = tmp_path / "samples.ts"
-    program.write_text(begins + "".join(f"await (async () => {{\n{one}}})();\n" for one in bodies))
+    program.write_text(begins + "".join(f"await (async () => {{\n{body}}})();\n" for body in bodies))
     with shown() as (base_url, sent):
         environment = os.environ | {
             "DENO_DIR": str(Path(sys.prefix) / "deno"),

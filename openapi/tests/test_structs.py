@@ -68,7 +68,7 @@ class Party(msgspec.Struct):
 class Mute(msgspec.Struct):
     """Says nothing of its field."""
 
-    thing: int
+    count: int
 
 
 class Cites(msgspec.Struct):
@@ -86,7 +86,9 @@ def test_a_record_has_every_key_and_open_enums() -> None:
     home = schemas["Home"]
     assert home["description"] == "A home." and "additionalProperties" not in home
     assert home["required"] == [name for name in home["properties"] if name != "secret"]
-    shapes = {name: {k: v for k, v in one.items() if k != "description"} for name, one in home["properties"].items()}
+    shapes = {
+        name: {k: v for k, v in field.items() if k != "description"} for name, field in home["properties"].items()
+    }
     assert shapes == {
         "entity_id": {"type": "integer", "format": "int64"},
         "size": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 9},
@@ -120,7 +122,7 @@ def test_a_body_may_hold_objects_and_bounded_arrays_that_are_closed_too() -> Non
 
 
 def test_a_field_without_words_is_refused() -> None:
-    with pytest.raises(Undescribed, match=r"Mute\.thing has no string below it"):
+    with pytest.raises(Undescribed, match=r"Mute\.count has no string below it"):
         made(Mute)
 
 
