@@ -29,8 +29,8 @@ def main(words: list[str]) -> int:
     target.mkdir(exist_ok=True)
     for old in target.iterdir():
         old.unlink()
-    for made in (*python(target), typescript(target)):
-        sys.stdout.write(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made.name}\n")
+    for archive in (*python(target), typescript(target)):
+        sys.stdout.write(f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  {archive.name}\n")
     return 0
 
 
@@ -43,15 +43,15 @@ def python(target: Path) -> list[Path]:
 
 def typescript(target: Path) -> Path:
     """The npm tarball of @makeready/client."""
-    made: Path = runpy.run_path(str(TYPESCRIPT / "pack.py"))["main"](target)
-    return made
+    archive: Path = runpy.run_path(str(TYPESCRIPT / "pack.py"))["main"](target)
+    return archive
 
 
 def contract_epoch() -> int:
     """The date of the contract's last change, in seconds since 1970."""
-    found = re.search(r'^CONTRACT = "(.*)"$', (PYTHON / "makeready_client" / "models.py").read_text(), re.MULTILINE)
-    assert found, "the generated models name no date"
-    return int(datetime.datetime.fromisoformat(found[1]).replace(tzinfo=datetime.UTC).timestamp())
+    match = re.search(r'^CONTRACT = "(.*)"$', (PYTHON / "makeready_client" / "models.py").read_text(), re.MULTILINE)
+    assert match, "the generated models name no date"
+    return int(datetime.datetime.fromisoformat(match[1]).replace(tzinfo=datetime.UTC).timestamp())
 
 
 if __name__ == "__main__":

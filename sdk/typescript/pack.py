@@ -27,7 +27,7 @@ def main(folder: Path) -> Path:
     about = json.loads((PROJECT / "package.json").read_text())
     name = about["name"].removeprefix("@").replace("/", "-")
     target = folder / f"{name}-{about['version']}.tgz"
-    files = {one: (PROJECT / one).read_bytes() for one in ("CHANGELOG.md", "LICENSE", "README.md", "package.json")}
+    files = {name: (PROJECT / name).read_bytes() for name in ("CHANGELOG.md", "LICENSE", "README.md", "package.json")}
     files |= dict(compiled())
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
@@ -44,9 +44,9 @@ def compiled() -> Iterator[tuple[str, bytes]]:
     """The modules as JavaScript and declarations, which name each other as JavaScript."""
     deno = Path(sys.executable).with_name("deno")
     sources = sorted(path.name for path in (PROJECT / "src").glob("*.ts"))
-    with tempfile.TemporaryDirectory() as made:
-        quiet = {"DENO_DIR": f"{made}/cache", "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
-        command = [str(deno), "transpile", "--declaration", "--no-config", "--no-lock", "--outdir", f"{made}/dist"]
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = {"DENO_DIR": f"{folder}/cache", "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
+        command = [str(deno), "transpile", "--declaration", "--no-config", "--no-lock", "--outdir", f"{folder}/dist"]
         subprocess.run(  # noqa: S603 - our own words
             [*command, *sources],
             cwd=PROJECT / "src",
@@ -55,7 +55,7 @@ def compiled() -> Iterator[tuple[str, bytes]]:
             capture_output=True,
             text=True,
         )
-        for path in sorted(Path(made, "dist").rglob("*.[jt]s")):
+        for path in sorted(Path(folder, "dist").rglob("*.[jt]s")):
             text = re.sub(r'(from "\./\w+)\.ts"', r'\1.js"', path.read_text())
             # The compiler's own remark names a path of this machine.
             text = re.sub(r"^/// <amd-module .*\n", "", text)

@@ -7,7 +7,7 @@ from makeready_client import AsyncMakeready
 
 
 async def count(records: AsyncIterable[object]) -> int:
-    return len([one async for one in records])
+    return len([record async for record in records])
 
 
 async def main() -> None:

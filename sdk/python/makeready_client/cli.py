@@ -125,8 +125,8 @@ def _connecting(parser: argparse.ArgumentParser, *, default: str | None) -> None
 
 def whoami(client: Makeready, _: argparse.Namespace) -> int:
     """Prints the company and the key."""
-    found = client.whoami()
-    company, key = found.company, found.key
+    caller = client.whoami()
+    company, key = caller.company, caller.key
     _say(f"company  {company.id}  {company.name}  {company.timezone}")
     _say(f"key      {key.id}  {key.name}  {key.prefix}…  scope {key.scope}")
     _say(f"address  {client.settings.base_url}")
@@ -135,8 +135,8 @@ def whoami(client: Makeready, _: argparse.Namespace) -> int:
 
 def listen(client: Makeready, arguments: argparse.Namespace) -> int:
     """Forwards events until Ctrl-C."""
-    wanted = set(arguments.events.split(",")) if arguments.events else set(models.EVENTS)
-    if unknown := wanted.difference(models.EVENTS):
+    keys = set(arguments.events.split(",")) if arguments.events else set(models.EVENTS)
+    if unknown := keys.difference(models.EVENTS):
         raise UsageError(f"no such events: {', '.join(sorted(unknown))}; there are {', '.join(models.EVENTS)}")
     if not re.match("https?://[^/]", arguments.forward_to):
         raise UsageError("--forward-to needs a URL as http://localhost:8000/webhooks")
@@ -156,7 +156,7 @@ def listen(client: Makeready, arguments: argparse.Namespace) -> int:
         with httpx.Client(timeout=FORWARD_SECONDS, trust_env=False) as receiver:
             for event in events:
                 line = ""
-                if not arguments.events or event.event in wanted:
+                if not arguments.events or event.event in keys:
                     line = _forward(receiver, arguments.forward_to, event, secret)
                 cursor = events.cursor
                 if line:
@@ -230,13 +230,13 @@ def sync(client: Makeready, arguments: argparse.Namespace) -> int:
 
 def test_delivery(client: Makeready, arguments: argparse.Namespace) -> int:
     """Has a test event sent and prints what the receiver answered."""
-    found = client.webhooks.test(arguments.sub_id)
-    for one in found.attempts:
-        _say(f"{found.event_id}  {one.status or one.error}  {one.duration_milliseconds} ms")
-        if one.response_excerpt:
-            _say(one.response_excerpt)
-    _say(found.state)
-    return 0 if found.state == "succeeded" else 1
+    report = client.webhooks.test(arguments.sub_id)
+    for attempt in report.attempts:
+        _say(f"{report.event_id}  {attempt.status or attempt.error}  {attempt.duration_milliseconds} ms")
+        if attempt.response_excerpt:
+            _say(attempt.response_excerpt)
+    _say(report.state)
+    return 0 if report.state == "succeeded" else 1
 
 
 def _now(client: Makeready) -> datetime.datetime:
@@ -248,10 +248,10 @@ def _now(client: Makeready) -> datetime.datetime:
 def _seconds(text: str | None) -> int:
     if text is None:
         return 0
-    found = re.fullmatch("([0-9]{1,6})([smhd])", text)
-    if not found:
+    match = re.fullmatch("([0-9]{1,6})([smhd])", text)
+    if not match:
         raise UsageError(f"--backfill needs a time as 90s, 30m, 2h or 7d, not {text}")
-    return int(found[1]) * UNITS[found[2]]
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _since(began: float) -> int:

@@ -89,9 +89,9 @@ class Allowance:
 
     def note(self, header: str, now: float) -> None:
         """header: RateLimit, such as `"key";r=119;t=60`."""
-        if found := LIMIT.search(header):
+        if match := LIMIT.search(header):
             with self.lock:
-                self.remaining, self.resets_at = int(found[1]), now + int(found[2])
+                self.remaining, self.resets_at = int(match[1]), now + int(match[2])
 
 
 @dataclass

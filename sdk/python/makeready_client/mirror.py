@@ -151,7 +151,7 @@ class Mirror:
         except errors.CursorExpired:  # the API's database was restored: the copy may hold what that lost
             del self.cursors[kind]
             return None
-        changes = [Change(one.entity_id, None if one.gone else bytes(one.record)) for one in page.data]
+        changes = [Change(record.entity_id, None if record.gone else bytes(record.record)) for record in page.data]
         if changes or page.resume_cursor != cursor:
             self._keep(Batch(kind, changes, page.resume_cursor, is_whole=False))
         return page

@@ -107,8 +107,8 @@ class AsyncWalk(_Listed[T, P]):
 
     async def __aiter__(self) -> AsyncIterator[T]:
         async for page in self.pages():
-            for one in page.data:
-                yield one
+            for record in page.data:
+                yield record
 
 
 Pages: TypeAlias = Walk[T, Page[T]]
@@ -121,7 +121,7 @@ _EVENTS: type[FeedPage[Event]] = FeedPage[msgspec.Raw]  # type: ignore[assignmen
 
 class _Events(_Listed[Event, FeedPage[Event]]):
     def _read(self, page: FeedPage[Event]) -> FeedPage[Event]:
-        page.data = [decoded(bytes(one)) for one in page.data]  # type: ignore[call-overload]
+        page.data = [decoded(bytes(event)) for event in page.data]  # type: ignore[call-overload]
         return page
 
 

@@ -28,7 +28,7 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
         "retry_after": float(after) if after.isdecimal() else None,
     }
     try:
-        found = msgspec.json.decode(response.content, type=_Body).error
+        error = msgspec.json.decode(response.content, type=_Body).error
     except (msgspec.DecodeError, UnicodeDecodeError):
         if response.status_code in GATEWAY_FAULTS:
             message = f"{response.reason_phrase}: a proxy did not reach the API at {base_url}"
@@ -36,7 +36,7 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
         to = f" to {response.headers['Location']}" if response.has_redirect_location else ""
         message = f"{response.reason_phrase}{to}, not from the API itself; is base_url right? It is {base_url}"
         return ApiError(response.status_code, "", message, **details)
-    message = found.message
+    message = error.message
     if response.status_code == 404 and not base_url.endswith("/api/v1"):
         message += f" base_url is {base_url}; most end with /api/v1."
-    return BY_CODE.get(found.code, ApiError)(response.status_code, found.code, message, **details)
+    return BY_CODE.get(error.code, ApiError)(response.status_code, error.code, message, **details)

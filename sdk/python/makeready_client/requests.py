@@ -40,13 +40,13 @@ class Request:
 def path(template: str, *ids: int | str) -> str:
     """The path with its ids. Raises ValueError for an empty one, which would name another operation."""
     parts = template.split("{")
-    found = parts[0]
-    for one, rest in zip(ids, parts[1:], strict=True):
-        text = quote(str(one), safe="")
-        if one is None or text in ("", ".", ".."):  # None, where the types are not checked
-            raise ValueError(f"no id: {one!r}")
-        found += text + rest.partition("}")[2]
-    return found
+    place = parts[0]
+    for entity_id, part in zip(ids, parts[1:], strict=True):
+        text = quote(str(entity_id), safe="")
+        if entity_id is None or text in ("", ".", ".."):  # None, where the types are not checked
+            raise ValueError(f"no id: {entity_id!r}")
+        place += text + part.partition("}")[2]
+    return place
 
 
 def _text(name: str, value: Any) -> str:

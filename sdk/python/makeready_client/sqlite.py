@@ -30,10 +30,10 @@ class SqliteStore:
     def belongs_to(self, company_id: int) -> bool:
         """Whether the copy is of this company; the first one asked about has it."""
         with self._connection as connection:
-            found = connection.execute("SELECT company_id FROM origin").fetchone()
-            if found is None:
+            row = connection.execute("SELECT company_id FROM origin").fetchone()
+            if row is None:
                 connection.execute("INSERT INTO origin VALUES (?)", [company_id])
-            return found is None or found[0] == company_id
+            return row is None or row[0] == company_id
 
     def cursors(self) -> dict[str, str]:
         """Where the copy of each kind stands."""
@@ -57,8 +57,8 @@ class SqliteStore:
 
     def count(self, kind: str) -> int:
         """How many records of the kind the copy has."""
-        found: int = self._connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]  # noqa: S608
-        return found
+        records: int = self._connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]  # noqa: S608
+        return records
 
     def write_lines(self, kind: str, file: Path) -> None:
         """Writes the kind's records to a file, a line each, ascending by id. The file is there whole or not at all."""

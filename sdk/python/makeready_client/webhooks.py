@@ -44,15 +44,15 @@ def verify(
     if not isinstance(body, bytes | bytearray | memoryview):
         raise TypeError("body must be the raw bytes of the request")
     body = bytes(body)
-    known = [secret] if isinstance(secret, str) else list(secret)
-    if not all(known) or not known:
+    secrets = [secret] if isinstance(secret, str) else list(secret)
+    if not all(secrets) or not secrets:
         raise ValueError("no secret")
-    found = _read(headers)
-    if abs((time.time() if now is None else now) - int(found.timestamp)) > TOLERANCE_SECONDS:
+    signature = _read(headers)
+    if abs((time.time() if now is None else now) - int(signature.timestamp)) > TOLERANCE_SECONDS:
         raise SignatureInvalid("The delivery was signed more than 300 seconds ago, or this machine's clock is wrong.")
-    right = [digest for one in known if (digest := found.digest(body, one))]
-    given = [digest.encode(errors="replace") for digest in found.digests]
-    if not any(hmac.compare_digest(one.encode(), digest) for one in right for digest in given):
+    right = [digest for key in secrets if (digest := signature.digest(body, key))]
+    received = [digest.encode(errors="replace") for digest in signature.digests]
+    if not any(hmac.compare_digest(expected.encode(), digest) for expected in right for digest in received):
         raise SignatureInvalid("The signature is not that of these bytes with this secret.")
     return decoded(body)
 
@@ -76,13 +76,13 @@ def _read(headers: Headers | str | None) -> _Signature:
     if headers is None or isinstance(headers, str):
         return _ours(headers or "")
     values = _by_name(headers)
-    if own := values.get("service-signature"):
-        return _ours(own)
+    if service_signature := values.get("service-signature"):
+        return _ours(service_signature)
     webhook_id, timestamp = values.get("webhook-id"), values.get("webhook-timestamp", "")
     if not webhook_id or not re.fullmatch("[0-9]{1,12}", timestamp):
         raise SignatureInvalid("The request has no signature.")
     signatures = values.get("webhook-signature", "").split(" ")
-    return _Signature(timestamp, [one[3:] for one in signatures if one.startswith("v1,")], webhook_id)
+    return _Signature(timestamp, [text[3:] for text in signatures if text.startswith("v1,")], webhook_id)
 
 
 def _by_name(headers: Any) -> dict[str, str]:
