@@ -32,9 +32,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(exchanges, "time", made)
-    return made
+    clock_of_test = Clock()
+    monkeypatch.setattr(exchanges, "time", clock_of_test)
+    return clock_of_test
 
 
 class Exchange:
@@ -69,8 +69,8 @@ class Exchange:
 @pytest.fixture
 def exchange(clock: Clock) -> Callable[..., Exchange]:
     def made(request: Request, *answers: Answer, **options: Any) -> Exchange:
-        given: dict[str, Any] = {"timeout": 100.0, "retries": 4} | options
-        return Exchange(Settings("mk_key", "https://host/api/v1", **given), request, clock, list(answers))
+        settings: dict[str, Any] = {"timeout": 100.0, "retries": 4} | options
+        return Exchange(Settings("mk_key", "https://host/api/v1", **settings), request, clock, list(answers))
 
     return made
 
@@ -102,9 +102,9 @@ RETRIED = [
 def test_what_may_pass_is_repeated_with_the_same_key(exchange: Callable[..., Exchange], answer: Answer) -> None:
     done = exchange(CREATE, answer, ok())
     assert done.response is not None
-    keys = {one.headers["Idempotency-Key"] for one in done.sent}
+    keys = {request.headers["Idempotency-Key"] for request in done.sent}
     assert len(done.sent) == 2 and len(keys) == 1 and keys != {""}
-    assert {one.content for one in done.sent} == {b'{"title":"Tap"}'}
+    assert {request.content for request in done.sent} == {b'{"title":"Tap"}'}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_one_deadline_for_all(exchange: Callable[..., Exchange], clock: Clock) -
     done = exchange(READ, refused(429, "rate_limited", Retry_After="3"), refused(429, "rate_limited", Retry_After="98"))
     assert isinstance(done.failure, errors.RateLimited) and done.failure.retry_after == 98
     assert clock.now < 1005, "it waited in vain"
-    (first, second) = [one.extensions["timeout"]["read"] for one in done.sent]
+    (first, second) = [request.extensions["timeout"]["read"] for request in done.sent]
     assert first == exchanges.ANSWER_SECONDS and second <= first
     waiting = Request("GET", "/events", query={"wait": 25})
     assert exchange(waiting, ok()).sent[0].extensions["timeout"]["read"] == exchanges.ANSWER_SECONDS + 25
@@ -167,10 +167,10 @@ def test_one_deadline_for_all(exchange: Callable[..., Exchange], clock: Clock) -
 
 def test_it_waits_before_the_limit_is_hit(clock: Clock) -> None:
     settings = Settings("mk_key", "https://host/api/v1", 100.0, 4)
-    left = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=2;t=40'})
+    remaining = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=2;t=40'})
     none = httpx.Response(200, json={}, headers={"RateLimit": '"key";r=0;t=40'})
     assert not settings.allowance.is_short()
-    assert Exchange(settings, READ, clock, [left]).pauses == [0]
+    assert Exchange(settings, READ, clock, [remaining]).pauses == [0]
     assert settings.allowance.is_short()
     assert Exchange(settings, READ, clock, [none]).pauses == [0]
     waited = Exchange(settings, READ, clock, [none])
@@ -221,14 +221,14 @@ async def test_both_clients_repeat_what_was_lost(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_cannot_be_sent_is_refused_here() -> None:
-    for given in ({"api_key": "a b"}, {"api_key": ""}, {"base_url": "host/api"}, {"timeout": 0}, {"retries": -1}):
+    for settings in ({"api_key": "a b"}, {"api_key": ""}, {"base_url": "host/api"}, {"timeout": 0}, {"retries": -1}):
         arguments: dict[str, Any] = {"api_key": "k", "base_url": "https://h", "timeout": 1.0, "retries": 0}
         with pytest.raises(ValueError, match="must be"):
-            Settings(**arguments | given)
+            Settings(**arguments | settings)
     assert path("/webhooks/{sub_id}/deliveries/{event_id}", 1, "a/b?") == "/webhooks/1/deliveries/a%2Fb%3F"
-    for one in ("", ".", "..", None):
+    for entity_id in ("", ".", "..", None):
         with pytest.raises(ValueError, match="no id"):
-            path("/tickets/{ticket_id}", one)  # type: ignore[arg-type]
+            path("/tickets/{ticket_id}", entity_id)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", ["", " ", "é", "x" * 65, "a\nb"])
@@ -241,8 +241,8 @@ def test_a_key_of_a_write_that_cannot_be_sent_never_becomes_another(
 
 def test_a_wrong_address_is_told(clock: Clock) -> None:
     redirected = httpx.Response(307, headers={"Location": "/sign-in"})
-    found = Exchange(Settings("k\n", "https://h:81/api/v1/", 100.0, 4), READ, clock, [redirected])
-    assert all(one in str(found.failure) for one in ("307", "/sign-in", "https://h:81/api/v1"))
+    exchange = Exchange(Settings("k\n", "https://h:81/api/v1/", 100.0, 4), READ, clock, [redirected])
+    assert all(phrase in str(exchange.failure) for phrase in ("307", "/sign-in", "https://h:81/api/v1"))
     at_root = Exchange(Settings("k", "https://h", 100.0, 4), READ, clock, [refused(404, "not_found")])
     assert "base_url is https://h; most end with /api/v1" in str(at_root.failure)
     refusal = Exchange(Settings("k", "https://h/api/v1", 100.0, 4), READ, clock, [refused(404, "not_found")]).failure
@@ -332,12 +332,14 @@ def test_each_request_is_told_to_the_hook_and_the_log_and_never_the_key(
         "mk_secret", base_url="https://h", transport=httpx.MockTransport(answer), on_response=attempts.append
     ) as client:
         client.call(CREATE, dict[str, bool])
-    assert [(one.status, one.request_id, one.number, one.remaining) for one in attempts] == [
+    assert [(request.status, request.request_id, request.number, request.remaining) for request in attempts] == [
         (None, None, 1, None),
         (503, "r1", 2, None),
         (200, "r2", 3, 7),
     ]
-    assert {(one.method, one.path, one.seconds >= 0) for one in attempts} == {("POST", "/tickets", True)}
+    assert {(request.method, request.path, request.seconds >= 0) for request in attempts} == {
+        ("POST", "/tickets", True)
+    }
     lines = [record.getMessage() for record in caplog.records if record.name == "makeready_client"]
     assert [line.partition(" in ")[0] for line in lines] == [
         "POST /tickets: ConnectError: refused",

@@ -35,14 +35,14 @@ class Api:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request.url.path.removeprefix("/api/v1"))
         if "snapshots" in request.url.path:
-            lines = "".join(json.dumps(one) + "\n" for _, one in sorted(self.records.items()))
+            lines = "".join(json.dumps(record) + "\n" for _, record in sorted(self.records.items()))
             return httpx.Response(200, text=lines, headers={"Service-Resume-Cursor": str(len(self.changes))})
         cursor = int(request.url.params["cursor"])
         if cursor < self.valid_from:
             return httpx.Response(410, json={"error": {"code": "cursor_expired", "message": "Begin again."}})
-        (found,) = [self.changes[cursor : cursor + 1]]
-        data = [{"entity_id": n, "gone": n not in self.records, "record": self.records.get(n)} for n in found]
-        after = cursor + len(found)
+        (changes_of_page,) = [self.changes[cursor : cursor + 1]]
+        data = [{"entity_id": n, "gone": n not in self.records, "record": self.records.get(n)} for n in changes_of_page]
+        after = cursor + len(changes_of_page)
         more = str(after) if after < len(self.changes) else None
         page = {"data": data, "next_cursor": more, "resume_cursor": str(after), "limit": 200}
         return httpx.Response(200, json=page)
@@ -50,23 +50,23 @@ class Api:
 
 @pytest.fixture
 def api() -> Api:
-    made = Api()
-    made.put(1, {"name": "Unit 1"})
-    made.put(2, {"name": "Unit 2 – ü"})
-    return made
+    api_of_test = Api()
+    api_of_test.put(1, {"name": "Unit 1"})
+    api_of_test.put(2, {"name": "Unit 2 – ü"})
+    return api_of_test
 
 
 @pytest.fixture
 def client(api: Api) -> Iterator[Makeready]:
-    with Makeready("k", base_url="https://h/api/v1", transport=httpx.MockTransport(api)) as made:
-        yield made
+    with Makeready("k", base_url="https://h/api/v1", transport=httpx.MockTransport(api)) as client_of_test:
+        yield client_of_test
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    made = SqliteStore(tmp_path / "copy.sqlite")
-    yield made
-    made.close()
+    store_of_test = SqliteStore(tmp_path / "copy.sqlite")
+    yield store_of_test
+    store_of_test.close()
 
 
 def lines_of(store: SqliteStore, folder: Path) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def test_a_batch_that_fails_is_given_again(api: Api, client: Makeready) -> None:
     fails = True
 
     def store(batch: Batch) -> None:
-        ids = [one.entity_id for one in batch.changes]
+        ids = [change.entity_id for change in batch.changes]
         if fails:
             raise OSError("full")
         kept.extend(ids)
@@ -127,7 +127,7 @@ def test_following_outlasts_a_proxy_without_the_api(
     def store(batch: Batch) -> None:
         if answers and (failure := answers.pop(0)):
             raise failure  # as the request that reads the snapshot does
-        seen.extend(one.entity_id for one in batch.changes)
+        seen.extend(change.entity_id for change in batch.changes)
         raise errors.KeyRevoked(401, "key_revoked", "Ask for a new one.")
 
     with pytest.raises(errors.KeyRevoked):
@@ -139,7 +139,7 @@ def test_following_ends_with_what_repeating_would_not_change(api: Api, client: M
     seen: list[int] = []
 
     def store(batch: Batch) -> None:
-        seen.extend(one.entity_id for one in batch.changes)
+        seen.extend(change.entity_id for change in batch.changes)
         api.put(3, {"name": "Unit 3"})
         if len(seen) > 3:
             raise errors.KeyRevoked(401, "key_revoked", "Ask for a new one.")

@@ -20,30 +20,34 @@ from makeready_client.snapshots import AsyncSnapshot, Snapshot
 ROOT = Path(__file__).parents[3]
 DOCUMENT = json.loads((ROOT / "gateway/gateway/pages/openapi.json").read_text())
 OPERATIONS = {
-    one["operationId"]: (method.upper(), template, one)
+    operation["operationId"]: (method.upper(), template, operation)
     for template, item in DOCUMENT["paths"].items()
-    for method, one in item.items()
+    for method, operation in item.items()
 }
 NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 
 
 def methods(client: Any) -> dict[str, Any]:
     """Every public method of a client and of its resources, by its dotted name."""
-    found = {"whoami": client.whoami, "openapi": client.openapi}
-    for name, resource in inspect.getmembers(type(client), lambda one: isinstance(one, property)):
-        made = resource.fget(client)
-        found |= {f"{name}.{key}": one for key, one in inspect.getmembers(made, inspect.ismethod) if key[0] != "_"}
-    return found
+    methods_by_name = {"whoami": client.whoami, "openapi": client.openapi}
+    for name, resource in inspect.getmembers(type(client), lambda member: isinstance(member, property)):
+        resource_of_client = resource.fget(client)
+        methods_by_name |= {
+            f"{name}.{key}": method
+            for key, method in inspect.getmembers(resource_of_client, inspect.ismethod)
+            if key[0] != "_"
+        }
+    return methods_by_name
 
 
 def arguments(method: Any) -> dict[str, Any]:
     """A value for every parameter."""
     values: dict[str, Any] = {"datetime.datetime": NOW, "datetime.date": NOW.date(), "int": 7, "str": "text"}
-    found = {}
-    for name, one in inspect.signature(method).parameters.items():
-        kind = str(one.annotation).removesuffix(" | None")
-        found[name] = ["text"] if kind.startswith("Sequence") else values.get(kind, "text")
-    return found
+    arguments_by_name = {}
+    for name, parameter in inspect.signature(method).parameters.items():
+        kind = str(parameter.annotation).removesuffix(" | None")
+        arguments_by_name[name] = ["text"] if kind.startswith("Sequence") else values.get(kind, "text")
+    return arguments_by_name
 
 
 class Api:
@@ -57,9 +61,9 @@ class Api:
         for name, (method, template, operation) in OPERATIONS.items():
             if method == request.method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), place):
                 self.asked[name] = request
-                status, response = next(one for one in operation["responses"].items() if one[0].startswith("2"))
-                examples = [one.get("examples", {}) for one in response.get("content", {}).values()]
-                value = next((one["value"] for found in examples for one in found.values()), None)
+                status, response = next(entry for entry in operation["responses"].items() if entry[0].startswith("2"))
+                examples = [content.get("examples", {}) for content in response.get("content", {}).values()]
+                value = next((example["value"] for example_set in examples for example in example_set.values()), None)
                 if value is None and status == "204":
                     return httpx.Response(204)
                 text = value if isinstance(value, str) else json.dumps(value or {})
@@ -67,17 +71,17 @@ class Api:
         return httpx.Response(404, json={"error": {"code": "not_found", "message": f"No {place}."}})
 
 
-def called(found: Any) -> Any:
+def called(call_result: Any) -> Any:
     """What a call brings; a list's first page, a snapshot's records."""
-    if isinstance(found, Walk):
-        return found.page()
-    return list(found) if isinstance(found, Snapshot) else found
+    if isinstance(call_result, Walk):
+        return call_result.page()
+    return list(call_result) if isinstance(call_result, Snapshot) else call_result
 
 
-async def awaited(found: Any) -> Any:
-    if isinstance(found, AsyncWalk):
-        return await found.page()
-    return [one async for one in found] if isinstance(found, AsyncSnapshot) else await found
+async def awaited(call_result: Any) -> Any:
+    if isinstance(call_result, AsyncWalk):
+        return await call_result.page()
+    return [record async for record in call_result] if isinstance(call_result, AsyncSnapshot) else await call_result
 
 
 def test_every_operation_can_be_called_in_both_ways() -> None:
@@ -99,8 +103,12 @@ def test_every_operation_can_be_called_in_both_ways() -> None:
     assert set(api.asked) == set(OPERATIONS) == set(other.asked)
     for name, request in api.asked.items():
         parameters = OPERATIONS[name][2].get("parameters", [])
-        assert set(request.url.params) == {one["name"] for one in parameters if one["in"] == "query"}, name
-        assert ("Idempotency-Key" in request.headers) == any(one["in"] == "header" for one in parameters), name
+        assert set(request.url.params) == {
+            parameter["name"] for parameter in parameters if parameter["in"] == "query"
+        }, name
+        assert ("Idempotency-Key" in request.headers) == any(parameter["in"] == "header" for parameter in parameters), (
+            name
+        )
         if body := OPERATIONS[name][2].get("requestBody"):
             reference = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert set(json.loads(request.content)) == set(DOCUMENT["components"]["schemas"][reference]["properties"])
@@ -108,10 +116,10 @@ def test_every_operation_can_be_called_in_both_ways() -> None:
 
 
 def test_every_code_has_an_error_class() -> None:
-    responses = [one for _, _, operation in OPERATIONS.values() for one in operation["responses"].values()]
+    responses = [response for _, _, operation in OPERATIONS.values() for response in operation["responses"].values()]
     responses += DOCUMENT["components"]["responses"].values()
     codes = set(re.findall(r'"code": {"enum": \[(.*?)\]', json.dumps(responses)))
-    assert {code for found in codes for code in json.loads(f"[{found}]")} == set(errors.BY_CODE)
+    assert {code for codes_text in codes for code in json.loads(f"[{codes_text}]")} == set(errors.BY_CODE)
 
 
 def test_unknown_fields_and_values_pass() -> None:
@@ -133,8 +141,8 @@ def test_an_unknown_event_passes_in_a_page() -> None:
     page = {"data": [event | {"company_id": 1, "data": {}, "change": None}], "positions": [1]}
     page |= {"next_cursor": None, "resume_cursor": "c", "limit": 200}
     api = httpx.MockTransport(lambda _: httpx.Response(200, json=page))
-    (found,) = Makeready("k", base_url="https://h/api/v1", transport=api).events.list()
-    assert isinstance(found, models.UnknownEvent) and found.event == "roof.gone"
+    (listed,) = Makeready("k", base_url="https://h/api/v1", transport=api).events.list()
+    assert isinstance(listed, models.UnknownEvent) and listed.event == "roof.gone"
 
 
 def test_an_instant_needs_an_offset() -> None:
@@ -145,26 +153,26 @@ def test_an_instant_needs_an_offset() -> None:
 
 def test_a_snapshot_that_breaks_off_goes_on_behind_its_last_record() -> None:
     lines = [f'{{"entity_id":{number},"meter_id":{number // 10}}}\n'.encode() for number in range(10, 16)]
-    asked: list[dict[str, str]] = []
+    requests: list[dict[str, str]] = []
 
     class Body(httpx.SyncByteStream):
         def __init__(self, begin: int) -> None:
             self.begin = begin
 
         def __iter__(self) -> Any:
-            rest = b"".join(lines[self.begin : self.begin + 2])
-            yield rest[:5]
-            yield rest[5:] + b'{"entity_'
+            remainder = b"".join(lines[self.begin : self.begin + 2])
+            yield remainder[:5]
+            yield remainder[5:] + b'{"entity_'
             if self.begin < 4:
                 raise httpx.ReadError("broke off")
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(dict(request.url.params))
-        headers = {} if len(asked) > 1 else {"Service-Resume-Cursor": "first"}
-        return httpx.Response(200, stream=Body(2 * (len(asked) - 1)), headers=headers)
+        requests.append(dict(request.url.params))
+        headers = {} if len(requests) > 1 else {"Service-Resume-Cursor": "first"}
+        return httpx.Response(200, stream=Body(2 * (len(requests) - 1)), headers=headers)
 
     client = Makeready("k", base_url="https://h/api/v1", transport=httpx.MockTransport(answer))
     snapshot = client.snapshots.readings()
     assert [line + b"\n" for line in snapshot.lines()] == lines
     assert snapshot.resume_cursor == "first"
-    assert asked == [{}, {"after_id": "11", "after_meter_id": "1"}, {"after_id": "13", "after_meter_id": "1"}]
+    assert requests == [{}, {"after_id": "11", "after_meter_id": "1"}, {"after_id": "13", "after_meter_id": "1"}]

@@ -152,8 +152,8 @@ def test_errors_travel() -> None:
         error = pool.submit(_missing).exception(timeout=60)
     assert isinstance(error, errors.NotFound)
     copies = [error, copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))]
-    for found in copies:
-        details = (str(found), found.status, found.code, found.message, found.request_id, found.retry_after)
+    for copied in copies:
+        details = (str(copied), copied.status, copied.code, copied.message, copied.request_id, copied.retry_after)
         text = "404 not_found: No such record. [r7]"
         assert details == (text, 404, "not_found", "No such record.", "r7", 3)
 

@@ -22,7 +22,7 @@ FILE = json.loads((Path(__file__).parents[3] / "docs/webhooks/vectors.json").rea
 VECTORS = [*FILE["vectors"], *FILE["standard"]["vectors"]]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=[one["name"] for one in VECTORS])
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
 def test_every_vector_is_judged_right(vector: dict[str, Any]) -> None:
     body = vector["body"].encode()
     headers = vector["headers"] if "headers" in vector else vector["header"]

@@ -24,7 +24,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 ROOT = PROJECT.parents[1]
 VECTORS: dict[str, Any] = json.loads((ROOT / "docs" / "webhooks" / "vectors.json").read_text())
 PROGRAMS = [
-    *(one for folder in ("src", "examples", "tests") for one in sorted(PROJECT.glob(f"{folder}/*.ts"))),
+    *(path for folder in ("src", "examples", "tests") for path in sorted(PROJECT.glob(f"{folder}/*.ts"))),
     ROOT / "docs" / "quickstart" / "quickstart.ts",
 ]
 # Strict, and the checks beyond it that users may have switched on.
@@ -44,7 +44,7 @@ def test_the_package_has_the_same_bytes_each_time_and_nothing_of_this_machine(tm
     assert packed.read_bytes() == first
     about = json.loads((PROJECT / "package.json").read_text())
     with tarfile.open(packed) as archive:
-        texts = {one.name: archive.extractfile(one).read().decode() for one in archive}  # type: ignore[union-attr]
+        texts = {member.name: archive.extractfile(member).read().decode() for member in archive}  # type: ignore[union-attr]
     modules = {path.stem for path in PROJECT.glob("src/*.ts")}
     assert set(texts) == {
         *(f"package/{name}" for name in ("CHANGELOG.md", "LICENSE", "README.md", "package.json")),
@@ -66,7 +66,7 @@ def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> No
     config.write_text(json.dumps({"compilerOptions": OPTIONS, "imports": imports}))
     blocks = re.findall(r"```ts\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
     readme = tmp_path / "readme.ts"
-    body = "".join(re.sub(r"^import .*\n", "", one, flags=re.MULTILINE) + "}{\n" for one in blocks)
+    body = "".join(re.sub(r"^import .*\n", "", program, flags=re.MULTILINE) + "}{\n" for program in blocks)
     readme.write_text(
         'import { DatabaseSync } from "node:sqlite";\n'
         'import { type Batch, Makeready, Mirror, SqliteStore, errors, webhooks } from "@makeready/client";\n'
@@ -85,8 +85,8 @@ def test_tsc_finds_the_packages_types_strict(tmp_path: Path) -> None:
     from_npm(tmp_path, "typescript@5", "@types/node@22")  # the first one with node:sqlite
     installed(tmp_path)
     programs = [*PROJECT.glob("examples/*.ts"), ROOT / "docs" / "quickstart" / "quickstart.ts"]
-    for one in programs:
-        shutil.copy(one, tmp_path)
+    for program in programs:
+        shutil.copy(program, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     options = OPTIONS | {"module": "nodenext", "target": "es2022", "noEmit": True, "types": ["node"]}
     (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": ["*.ts"]}))
@@ -98,11 +98,11 @@ def test_tsc_finds_the_packages_types_strict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runtime", ["the wheel's node", "the machine's node", "deno"])
 def test_every_vector_is_judged_right(tmp_path: Path, runtime: str) -> None:
     vectors = [*VECTORS["vectors"], *VECTORS["standard"]["vectors"]]
-    given = "".join(json.dumps(one) + "\n" for one in vectors)
+    lines = "".join(json.dumps(vector) + "\n" for vector in vectors)
     program = PROJECT / "tests" / "judge.ts"
-    done = node(tmp_path, program, runtime=runtime, stdin=given)
+    done = node(tmp_path, program, runtime=runtime, stdin=lines)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {one["name"]: one["accept"] for one in vectors}
+    assert json.loads(done.stdout) == {vector["name"]: vector["accept"] for vector in vectors}
     assert len(vectors) > 40
 
 
@@ -170,8 +170,8 @@ def test_the_environment_is_not_needed(tmp_path: Path) -> None:
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKEREADY_")}
     done = node(tmp_path, program, runtime="the wheel's node", environment=environment)
-    missing, given = json.loads(done.stdout)
-    assert missing == "TypeError: no API key: give apiKey, or set MAKEREADY_API_KEY" and given == ""
+    missing, present = json.loads(done.stdout)
+    assert missing == "TypeError: no API key: give apiKey, or set MAKEREADY_API_KEY" and present == ""
 
 
 def test_the_example_of_a_receiver_takes_what_is_genuine_once(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_example_of_a_receiver_takes_what_is_genuine_once(tmp_path: Path) ->
     (tmp_path / "package.json").write_text('{"type": "module"}')
     shutil.copy(PROJECT / "examples" / "receive.ts", tmp_path)
     port = free_port()
-    vector = next(one for one in VECTORS["standard"]["vectors"] if one["name"] == "standard_non_ascii")
+    vector = next(vector for vector in VECTORS["standard"]["vectors"] if vector["name"] == "standard_non_ascii")
     command = [wheels_node(), str(tmp_path / "receive.ts"), str(port)]
     environment = os.environ | {"WEBHOOK_SECRET": vector["secret"]}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
