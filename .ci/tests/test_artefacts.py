@@ -40,7 +40,7 @@ def run(tree: Path, script: str, *words: str) -> tuple[int, str]:
         "svc-tickets/pyproject.toml",
         "sdk/typescript/package.json",
         "sdk/typescript/src/core.ts",
-        "sdk/python/makeready_client/core.py",
+        "sdk/python/makeready_client/exchange.py",
         "deploy/Dockerfile",
         "deploy/README.md",
         "deploy/k8s/base/migrations/gateway.yaml",
