@@ -135,9 +135,9 @@ async def test_a_page_of_changes_costs_its_rows_wherever_it_is(known_crowd: Data
 
 async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Database) -> None:
     """However many marks wait and however many records each has."""
-    touches = ChangeTracking(known_crowd, CHANGES)._touches
+    marked_records = ChangeTracking(known_crowd, CHANGES)._marked_records
     marks = MARKS_MAX
-    for (table, column), touch in touches.items():
+    for (table, column), marked in marked_records.items():
         async with known_crowd.connection() as connection:
             place = await connection.raw.fetchval(
                 f"SELECT {column} FROM {table} WHERE company_id = $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1",
@@ -146,7 +146,7 @@ async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Databa
         # Different ids, or the plan would reuse the rows that it has found for one mark.
         after_id = list(range(marks))
         values = {"company_id": [IN_ORDER] * marks, "refers_to": [place or 0] * marks, "after_id": after_id}
-        plan = await statement_plan(known_crowd, touch.dependants, **values, since=[0] * marks)
+        plan = await statement_plan(known_crowd, marked.dependants, **values, since=[0] * marks)
         cost = f"{table}.{column}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
         assert plan.returned <= BATCH_ROWS and plan.rows_met <= 2 * BATCH_ROWS + marks, cost
         assert not plan.whole_tables, cost

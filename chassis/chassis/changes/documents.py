@@ -70,7 +70,7 @@ class Documents(Generic[Struct]):
     async def of_rows(self, connection: Connection, company_id: int, rows: Sequence[Record]) -> list[bytes]:
         """The documents of rows of `rows`. The connection is in ONE_SNAPSHOT if one is missing."""
         missing = [(company_id, row[0]) for row in rows if row[1] is None]
-        rendered = {one.entity_id: one.document for one in await self.rendered(connection, missing)}
+        rendered = {document.entity_id: document.document for document in await self.rendered(connection, missing)}
         return [rendered[row[0]] if row[1] is None else row[1] for row in rows]
 
     async def fetch(self, database: Database, renderer: Renderer[Struct], keys: Sequence[Key]) -> list[Document | None]:

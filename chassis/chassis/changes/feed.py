@@ -64,34 +64,38 @@ class Changes:
         self.kind = kind
         self.documents: Documents[Any] | None = None
         if isinstance(records, Documents):
-            self.documents, shown, rows, table = records, records.joined, records.rows, records.table
+            self.documents, joined, rows, table = records, records.joined, records.rows, records.table
         else:
-            shown = rows = records
+            joined = rows = records
         assert table is not None, "a SELECT comes with its table"
         self.table = table
         if COLUMN not in table.c:
             raise TypeError(f"The table {table.name} has no {COLUMN}: see `make_followable`.")
         self.follows: tuple[Follow, ...] = table.info[INFO]
-        if missing := unfollowed(shown, table, self.follows):
+        if missing := unfollowed(joined, table, self.follows):
             names = ", ".join(missing)
             raise TypeError(f"The changes of {table.name} show {names}, and nothing follows it: see `make_followable`.")
         c, served = table.c, table.info[SERVED]
-        own = {one.name for one in visitors.iterate(shown) if isinstance(one, sa.Column) and one.table is table}
-        if hidden := own & table.info[BESIDE]:
+        read = {
+            column.name
+            for column in visitors.iterate(joined)
+            if isinstance(column, sa.Column) and column.table is table
+        }
+        if hidden := read & table.info[BESIDE]:
             raise TypeError(f"The changes of {table.name} show {min(hidden)}, whose changes move no record.")
         company = sa.func.any(array([param("company_id", sa.BigInteger)]))
         after = sa.tuple_(param("xid", Xid8()), param("after_id", sa.BigInteger))
         # As in `Pages`: only the index with all of these has the order, and the page is cut before anything is joined.
         here = (c.company_id == company, sa.tuple_(c[COLUMN], c.id) > after)
         order = (c.company_id, c[COLUMN], c.id)
-        some = sa.select(table).where(*here, c[COLUMN] < param("horizon", Xid8())).order_by(*order)
-        cut = some.limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
+        changed = sa.select(table).where(*here, c[COLUMN] < param("horizon", Xid8())).order_by(*order)
+        cut = changed.limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
         with_place = rows.add_columns(c[COLUMN].label("xid"), (sa.true() if served is None else served).label("served"))
         page = on_rows(with_place, cut).order_by(cut.c.company_id, cut.c[COLUMN], cut.c.id)
         self.page = Statement(page.limit(param("rows", sa.Integer)))
         """Parameters: company_id, xid, after_id, horizon, rows."""
         newest = sa.select(c[COLUMN].label("xid"), c.id).where(c.company_id == company, c[COLUMN] < XMIN)
-        self.newest = Statement(newest.order_by(*(one.desc() for one in order)).limit(_ONE))
+        self.newest = Statement(newest.order_by(*(column.desc() for column in order)).limit(_ONE))
         """The last record that can be read, in a transaction with IN_ORDER. Parameter: company_id."""
         epoch = table.metadata.tables["changes_epoch"]
         is_there = sa.select(c.id).where(*here, c[COLUMN] < XMIN).order_by(*order).limit(_ONE)
@@ -147,24 +151,24 @@ class Changes:
         if not look["is_there"] and after is not None:
             return Feed(position=request.position)
         limit = min(request.limit, ROWS_MAX)
-        found: list[Record] = []
-        more, wanted = look["is_there"], limit + 1
+        page_rows: list[Record] = []
+        more, rows_max = look["is_there"], limit + 1
         xid, after_id = at["xid"], at["after_id"]
         for _ in range(PASSES_MAX):
-            if not more or len(found) == limit:
+            if not more or len(page_rows) == limit:
                 break
             place = {"company_id": company_id, "xid": xid, "after_id": after_id}
-            rows = await connection.rows(self.page, **place, horizon=look["xmin"], rows=wanted)
-            more = len(rows) == wanted
+            rows = await connection.rows(self.page, **place, horizon=look["xmin"], rows=rows_max)
+            more = len(rows) == rows_max
             for row in rows:
                 if row["served"] or row["xid"] > begun:
-                    if len(found) == limit:
+                    if len(page_rows) == limit:
                         more = True
                         break
-                    found.append(row)
+                    page_rows.append(row)
                 xid, after_id = row["xid"], row[0]
-            wanted = ROWS_MAX + 1
-        served = [row for row in found if row["served"]]
+            rows_max = ROWS_MAX + 1
+        served = [row for row in page_rows if row["served"]]
         if self.documents is None:
             records = [renderer.json(tuple(row)[: len(renderer.shape.columns)]) for row in served]
         elif in_one_snapshot or has_all(served):
@@ -175,7 +179,7 @@ class Changes:
         following = iter(records)
         return Feed(
             documents=[
-                self._here % (row[0], next(following)) if row["served"] else self._gone % row[0] for row in found
+                self._here % (row[0], next(following)) if row["served"] else self._gone % row[0] for row in page_rows
             ],
             position=Position(look["epoch"], xid, after_id, begun).packed(),
             more=more,
@@ -211,20 +215,26 @@ def unfollowed(rows: sa.Select[Any], table: sa.Table, follows: tuple[Follow, ...
     """
     used: dict[Any, set[str]] = {}  # by table or alias
     equal: dict[Any, set[tuple[str, str]]] = {}  # its column, the record's column
-    for one in visitors.iterate(rows):
-        if isinstance(one, sa.Column) and isinstance(one.table, sa.FromClause) and _base(one.table) is not table:
-            used.setdefault(one.table, set()).add(one.name)
-        for left, right in _sides(one):
-            if _base(left.table) is not table and _base(right.table) is table and right.name != "company_id":
-                equal.setdefault(left.table, set()).add((left.name, right.name))
+    for element in visitors.iterate(rows):
+        if (
+            isinstance(element, sa.Column)
+            and isinstance(element.table, sa.FromClause)
+            and _base(element.table) is not table
+        ):
+            used.setdefault(element.table, set()).add(element.name)
+        for column, own_column in _sides(element):
+            is_join = _base(column.table) is not table and _base(own_column.table) is table
+            if is_join and own_column.name != "company_id":
+                equal.setdefault(column.table, set()).add((column.name, own_column.name))
     missing = []
-    for other in sorted(used, key=lambda one: str(one.name)):
+    for other in sorted(used, key=lambda alias: str(alias.name)):
         base = _base(other)
         fixed = {"company_id", *base.primary_key.columns.keys()}
         joins = {}
         for key, refers_by in sorted(equal.get(other, {("", "")})):
-            known = [one for one in follows if one.shown is base and (one.key, one.refers_by) == (key, refers_by)]
-            seen = {*fixed, key}.union(*(one.columns for one in known)) if known else set()
+            pair = (key, refers_by)
+            matching = [follow for follow in follows if follow.table is base and (follow.key, follow.refers_by) == pair]
+            seen = {*fixed, key}.union(*(follow.columns for follow in matching)) if matching else set()
             joins[refers_by] = used[other] - seen
         refers_by = min(joins, key=lambda name: len(joins[name]))
         missing += [f"{base.name}.{name} by {refers_by}" for name in sorted(joins[refers_by])]
@@ -237,10 +247,10 @@ def _base(table: Any) -> Any:
     return table
 
 
-def _sides(one: Any) -> Iterator[tuple[Any, Any]]:
+def _sides(element: Any) -> Iterator[tuple[Any, Any]]:
     """The two columns of an equality of columns, in both orders."""
-    if not isinstance(one, sa.BinaryExpression) or one.operator is not operators.eq:
+    if not isinstance(element, sa.BinaryExpression) or element.operator is not operators.eq:
         return
-    if isinstance(one.left, sa.Column) and isinstance(one.right, sa.Column):
-        yield one.left, one.right
-        yield one.right, one.left
+    if isinstance(element.left, sa.Column) and isinstance(element.right, sa.Column):
+        yield element.left, element.right
+        yield element.right, element.left

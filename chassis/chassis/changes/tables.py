@@ -57,23 +57,23 @@ XMIN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
 class Follow:
     """A row of another table that a record shows.
 
-    refers_by: the record's column. shown: the other table; it has company_id. columns: those that the record shows.
-    key: the other table's column that equals `refers_by`. comes_and_goes: whether such rows may be inserted or deleted
-    while records refer to them; False where a foreign key of `refers_by` excludes it.
+    The record's column `refers_by` equals the column `key` of the other table, which has company_id; the record shows
+    its `columns`. Where `comes_and_goes`, such rows may be inserted or deleted while records refer to them; a foreign
+    key of `refers_by` excludes it.
     """
 
     refers_by: str
-    shown: sa.Table
+    table: sa.Table
     columns: tuple[str, ...]
     key: str
     comes_and_goes: bool
 
     def __init__(
-        self, refers_by: str, shown: sa.Table, *columns: str, key: str = "id", comes_and_goes: bool = False
+        self, refers_by: str, table: sa.Table, *columns: str, key: str = "id", comes_and_goes: bool = False
     ) -> None:
         for name, value in (
             ("refers_by", refers_by),
-            ("shown", shown),
+            ("table", table),
             ("columns", columns),
             ("key", key),
             ("comes_and_goes", comes_and_goes),
@@ -114,30 +114,41 @@ def make_followable(
     # PostgreSQL computes such columns after the trigger.
     computed = [column.name for column in c if column.computed is not None]
     _after_create(table, triggers.recorded(table.name, [*beside, *computed], documents=has_documents))
-    for one in follows:
-        for of, name in ((table, one.refers_by), (one.shown, one.key), *((one.shown, name) for name in one.columns)):
-            if name not in of.c:
-                raise TypeError(f"{table.name} follows {of.name}.{name}, which does not exist.")
-        if not one.columns:
-            raise TypeError(f"{table.name} follows {one.shown.name} and shows none of its columns.")
-        if one.refers_by != "id" and not _has_index(table, one.refers_by, served):
-            some = [served] if served is not None else []
-            if c[one.refers_by].nullable:
-                some.append(c[one.refers_by].is_not(None))
-            where = sa.and_(*some) if some else None
-            name = f"{table.name}_follows_{one.refers_by.removesuffix('_id')}"
-            sa.Index(name, c.company_id, c[one.refers_by], c.id, postgresql_where=where)
-        made = triggers.followed(
+    for follow in follows:
+        _check_follow(table, follow)
+        if follow.refers_by != "id" and not _has_index(table, follow.refers_by, served):
+            _add_follow_index(table, follow, served)
+        statements = triggers.followed(
             table.name,
-            one.refers_by,
-            one.shown.name,
-            one.columns,
-            key=one.key,
-            comes_and_goes=one.comes_and_goes,
+            follow.refers_by,
+            follow.table.name,
+            follow.columns,
+            key=follow.key,
+            comes_and_goes=follow.comes_and_goes,
             served="true" if served is None else str(served),
         )
-        _after_create(one.shown, made)
+        _after_create(follow.table, statements)
     table.info.update({INFO: follows, BESIDE: frozenset(beside), SERVED: served})
+
+
+def _check_follow(table: sa.Table, follow: Follow) -> None:
+    of_row = ((follow.table, name) for name in (follow.key, *follow.columns))
+    for source, name in ((table, follow.refers_by), *of_row):
+        if name not in source.c:
+            raise TypeError(f"{table.name} follows {source.name}.{name}, which does not exist.")
+    if not follow.columns:
+        raise TypeError(f"{table.name} follows {follow.table.name} and shows none of its columns.")
+
+
+def _add_follow_index(table: sa.Table, follow: Follow, served: sa.ColumnElement[bool] | None) -> None:
+    """The index by which the records that show a row are found."""
+    c = table.c
+    conditions = [served] if served is not None else []
+    if c[follow.refers_by].nullable:
+        conditions.append(c[follow.refers_by].is_not(None))
+    where = sa.and_(*conditions) if conditions else None
+    name = f"{table.name}_follows_{follow.refers_by.removesuffix('_id')}"
+    sa.Index(name, c.company_id, c[follow.refers_by], c.id, postgresql_where=where)
 
 
 def served_of(table: sa.Table) -> list[sa.ColumnElement[bool]]:
@@ -161,11 +172,11 @@ NAMES_SEEN = XMIN.label("names_seen")
 
 
 def _has_index(table: sa.Table, column: str, served: sa.ColumnElement[bool] | None) -> bool:
-    wanted = [table.c.company_id, table.c[column], table.c.id]
-    keys: list[Any] = [list(one.columns) for one in table.constraints if isinstance(one, sa.UniqueConstraint)]
+    columns_needed = [table.c.company_id, table.c[column], table.c.id]
+    keys: list[Any] = [list(key.columns) for key in table.constraints if isinstance(key, sa.UniqueConstraint)]
     enough = ("None", str(served))
-    whole = [one for one in table.indexes if str(one.dialect_options["postgresql"]["where"]) in enough]
-    return any(columns[:3] == wanted for columns in [*keys, *(list(one.expressions) for one in whole)])
+    whole = [key for key in table.indexes if str(key.dialect_options["postgresql"]["where"]) in enough]
+    return any(columns[:3] == columns_needed for columns in [*keys, *(list(key.expressions) for key in whole)])
 
 
 def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:

@@ -48,7 +48,7 @@ WAITING = Gauge(
     "makeready_changes_touching_rows",
     "Records that show a changed row and have not moved to the end yet, for each such row; at most 100000 a reference",
 )
-TOUCHED = Counter("makeready_changes_touched_rows_total", "Records moved because they show a row that changed")
+MOVED = Counter("makeready_changes_touched_rows_total", "Records moved because they show a row that changed")
 LAG = Gauge("makeready_changes_lag_seconds", "Age of the newest instant whose transactions have all ended")
 
 Place = tuple[int, ...]
@@ -67,7 +67,7 @@ _NEXT = sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
 _OWN = sa.literal_column("pg_current_xact_id()", Xid8())
 
 
-class _Touch:
+class _MarkedRecords:
     """The statements for one thing that records show."""
 
     def __init__(self, table: sa.Table, follow: Follow, marks: sa.Table) -> None:
@@ -81,22 +81,26 @@ class _Touch:
         ordered = due.order_by(m.id).limit(sa.literal_column(str(MARKS_MAX)))
         self.marks = Statement(ordered.with_for_update(skip_locked=True, of=marks))
         kinds = {name: m[name].type for name in MARK_COLUMNS}
-        given = array_rows("given", kinds, numbered=True)
+        due_marks = array_rows("given", kinds, numbered=True)
         c = table.c
         refers = c[follow.refers_by]
 
-        def theirs(of: Any) -> list[Any]:
-            return [c.company_id == of.company_id, refers == of.refers_to, c.id > of.after_id, *served_of(table)]
+        def theirs(row: Any) -> list[Any]:
+            return [c.company_id == row.company_id, refers == row.refers_to, c.id > row.after_id, *served_of(table)]
 
         ordered = (
-            sa.select(c.id).where(*theirs(given.c), c[COLUMN] >= given.c.since).order_by(c.company_id, refers, c.id)
+            sa.select(c.id)
+            .where(*theirs(due_marks.c), c[COLUMN] >= due_marks.c.since)
+            .order_by(c.company_id, refers, c.id)
         )
-        one = ordered.limit(_ROWS).lateral("one")
-        all_of = sa.select(given.c.n, given.c.company_id, one.c.id).select_from(given.join(one, sa.true()))
-        self.dependants = Statement(all_of.order_by(given.c.n, one.c.id).limit(_ROWS))
+        dependant = ordered.limit(_ROWS).lateral("one")
+        all_of = sa.select(due_marks.c.n, due_marks.c.company_id, dependant.c.id).select_from(
+            due_marks.join(dependant, sa.true())
+        )
+        self.dependants = Statement(all_of.order_by(due_marks.c.n, dependant.c.id).limit(_ROWS))
         each = sa.select(_ONE).select_from(table).where(*theirs(m)).lateral("each")
-        found = sa.select(_ONE).select_from(marks.join(each, sa.true())).where(*mine, m.horizon.is_(None))
-        counted = found.limit(sa.literal_column(str(COUNTED_MAX))).subquery("counted")
+        dependants = sa.select(_ONE).select_from(marks.join(each, sa.true())).where(*mine, m.horizon.is_(None))
+        counted = dependants.limit(sa.literal_column(str(COUNTED_MAX))).subquery("counted")
         self.count = Statement(sa.select(sa.func.count()).select_from(counted))
         """How many records wait for all marks, without a lock."""
 
@@ -162,8 +166,8 @@ class _Renders:
         exist = (part.any.scalar_subquery().is_not(None) for part in self.missing)
         self.any_missing = sa.select(_quoted(table.name)).where(sa.or_(*exist))
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
-        own = (c.company_id == keys.c.company_ids, c.id == keys.c.ids)
-        held = sa.select(c.company_id, c.id).where(*own).order_by(c.company_id, c.id)
+        same_record = (c.company_id == keys.c.company_ids, c.id == keys.c.ids)
+        held = sa.select(c.company_id, c.id).where(*same_record).order_by(c.company_id, c.id)
         self.lock = Statement(held.with_for_update(key_share=True, of=table))
         new = array_rows("new", {"company_ids": sa.BigInteger, "ids": sa.BigInteger, "documents": sa.LargeBinary})
         m = table.metadata.tables["changes_to_touch"].c
@@ -200,11 +204,11 @@ def _quoted(text: str) -> sa.ColumnElement[str]:
     return sa.literal_column(f"'{doubled}'", sa.Text)
 
 
-def _touched(table: sa.Table) -> Statement:
+def _new_place(table: sa.Table) -> Statement:
     """Gives records a new place: by the arrays company_ids and ids."""
     keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger})
-    own = (table.c.company_id == keys.c.company_ids, table.c.id == keys.c.ids)
-    return Statement(sa.update(table).where(*own).values({COLUMN: _OWN}))
+    same_record = (table.c.company_id == keys.c.company_ids, table.c.id == keys.c.ids)
+    return Statement(sa.update(table).where(*same_record).values({COLUMN: _OWN}))
 
 
 class ChangeTracking:
@@ -217,13 +221,13 @@ class ChangeTracking:
         self._changes = changes
         metadata = changes[0].table.metadata
         marks, self._epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
-        self._touches = {
-            (one.table.name, follow.refers_by): _Touch(one.table, follow, marks)
-            for one in changes
-            for follow in one.follows
+        self._marked_records = {
+            (feed.table.name, follow.refers_by): _MarkedRecords(feed.table, follow, marks)
+            for feed in changes
+            for follow in feed.follows
         }
-        self._touched = {one.table.name: _touched(one.table) for one in changes}
-        self._renders = {one.table.name: _Renders(one.kind, one.documents) for one in changes if one.documents}
+        self._new_places = {feed.table.name: _new_place(feed.table) for feed in changes}
+        self._renders = {feed.table.name: _Renders(feed.kind, feed.documents) for feed in changes if feed.documents}
         self._marked = Statement(sa.select(marks.c.record, marks.c.refers_by).distinct())
         """The tables that have marks, with their columns."""
         self._unrendered = Statement(sa.union_all(*(renders.any_missing for renders in self._renders.values())))
@@ -249,7 +253,7 @@ class ChangeTracking:
                 epoch=sa.func.gen_random_uuid(), system=sa.literal_column(SERVER), settled_xid=_NEVER
             )
         )
-        self._foreign = {one.table: _foreign(one.table) for one in changes}
+        self._foreign = {feed.table: _foreign(feed.table) for feed in changes}
         self._counted_at = 0.0
 
     async def end_positions(self, connection: Connection) -> None:
@@ -259,18 +263,18 @@ class ChangeTracking:
     async def run(self) -> None:
         """Moves marked records and renders those without a document, until cancelled."""
         while True:
-            if not await self.touch():
+            if not await self.run_batch():
                 await asyncio.sleep(IDLE_SECONDS)
 
-    async def touch(self) -> int:
+    async def run_batch(self) -> int:
         """Moves a batch of each kind of marked records, and renders a batch of each kind without a document. Returns
         how many records and marks it was busy with."""
         busy = 0
-        marked = {(row[0], row[1]) for row in await self._database.rows(self._marked)} & self._touches.keys()
+        marked = {(row[0], row[1]) for row in await self._database.rows(self._marked)} & self._marked_records.keys()
         await self._count(marked)
         for key in sorted(marked):
             began = time.monotonic()
-            busy += await self._touch(self._renders[key[0]], self._touches[key])
+            busy += await self._move(self._renders[key[0]], self._marked_records[key])
             await asyncio.sleep(PAUSE * (time.monotonic() - began))
         if self._renders and time.monotonic() >= self._look_at:
             busy += await self._render()
@@ -298,13 +302,13 @@ class ChangeTracking:
     def _places(self) -> dict[str, int]:
         return {name: value for part in self._missing for name, value in part.place.items()}
 
-    async def _touch(self, renders: _Renders, touch: _Touch) -> int:
+    async def _move(self, renders: _Renders, marked: _MarkedRecords) -> int:
         async with self._database.transaction() as connection:
-            marks = await connection.rows(touch.marks)
+            marks = await connection.rows(marked.marks)
             if not marks:
                 return 0
-            given = {name: [mark[name] for mark in marks] for name in MARK_COLUMNS}
-            rows = await connection.rows(touch.dependants, **given)
+            due_marks = {name: [mark[name] for mark in marks] for name in MARK_COLUMNS}
+            rows = await connection.rows(marked.dependants, **due_marks)
             keys = sorted({(row["company_id"], row["id"]) for row in rows})
             moved: list[int] = []
             if keys:
@@ -320,7 +324,7 @@ class ChangeTracking:
                 await connection.execute(self._settled, ids=[mark["id"] for mark in settled])
             # Id 0 means several records.
             connection.changed.update((company_id, renders.kind, 0) for company_id in moved)
-        TOUCHED.inc(len(moved))
+        MOVED.inc(len(moved))
         return len(keys) or len(marks)
 
     async def _fill(self, renders: _Renders) -> int:
@@ -337,9 +341,9 @@ class ChangeTracking:
         new = await renders.documents.rendered(connection, keys)
         rows = await connection.rows(
             renders.store,
-            company_ids=[one.company_id for one in new],
-            ids=[one.entity_id for one in new],
-            documents=[one.document for one in new],
+            company_ids=[document.company_id for document in new],
+            ids=[document.entity_id for document in new],
+            documents=[document.document for document in new],
         )
         return [row[0] for row in rows]
 
@@ -352,7 +356,7 @@ class ChangeTracking:
             return
         self._counted_at = time.monotonic()
         async with self._database.transaction(IN_ORDER, writes=False) as connection:
-            WAITING.set(sum([await connection.value(self._touches[one].count) for one in sorted(kinds)]))
+            WAITING.set(sum([await connection.value(self._marked_records[kind].count) for kind in sorted(kinds)]))
 
     async def watch_horizon(self) -> None:
         """Measures how far the horizon lags behind, until cancelled."""
@@ -374,13 +378,13 @@ class ChangeTracking:
         moved = 0
         for table, (next_company, foreign) in self._foreign.items():
             company_id = 0
-            while (found := await self._database.value(next_company, company_id=company_id)) is not None:
-                company_id = found
+            while (next_id := await self._database.value(next_company, company_id=company_id)) is not None:
+                company_id = next_id
                 while rows := await self._database.rows(foreign, company_id=company_id):
                     ids = [row[0] for row in rows]
                     async with self._database.transaction() as connection:
                         await connection.execute(
-                            self._touched[table.name], company_ids=[company_id] * len(ids), ids=sorted(ids)
+                            self._new_places[table.name], company_ids=[company_id] * len(ids), ids=sorted(ids)
                         )
                     moved += len(ids)
         async with self._database.transaction() as connection:
@@ -394,10 +398,10 @@ def _foreign(table: sa.Table) -> tuple[Statement, Statement]:
     has not given."""
     c, company_id = table.c, param("company_id", sa.BigInteger)
     unknown = c[COLUMN] >= sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
-    some = sa.select(c.id).where(c.company_id == sa.any_(array([company_id])), unknown)
+    unknown_rows = sa.select(c.id).where(c.company_id == sa.any_(array([company_id])), unknown)
     return (
         Statement(sa.select(sa.func.min(c.company_id)).where(c.company_id > company_id)),
-        Statement(some.order_by(c.company_id, c[COLUMN], c.id).limit(_ROWS)),
+        Statement(unknown_rows.order_by(c.company_id, c[COLUMN], c.id).limit(_ROWS)),
     )
 
 

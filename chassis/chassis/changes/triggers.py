@@ -69,8 +69,8 @@ def recorded(table: str, beside: Sequence[str] = (), *, documents: bool = False)
             f"CREATE OR REPLACE TRIGGER {table}_changed BEFORE UPDATE ON {table}"
             " FOR EACH ROW EXECUTE FUNCTION record_change()"
         ]
-    own = ("document", "document_shape") if documents else ()
-    ignored = "\n    ".join(f"OLD.{name} := NEW.{name};" for name in (*beside, *own))
+    document_columns = ("document", "document_shape") if documents else ()
+    ignored = "\n    ".join(f"OLD.{name} := NEW.{name};" for name in (*beside, *document_columns))
     says = f"DECLARE\n    is_stored boolean := {_STORED};\n" if documents else ""
     unless = """
         IF NOT is_stored THEN
@@ -93,7 +93,7 @@ END $$""",
 def followed(
     record: str,
     refers_by: str,
-    shown: str,
+    table: str,
     columns: Sequence[str],
     *,
     key: str = "id",
@@ -102,17 +102,16 @@ def followed(
 ) -> list[str]:
     """The triggers that mark the records of a table when a row changes that they show.
 
-    record: the records' table. refers_by: its column. shown: the table of the row. columns: its columns that the
-    records show. key: its column that `refers_by` equals. comes_and_goes: whether rows may be inserted after, or
-    deleted before the records that show them; False where a foreign key excludes that. served: the condition of the
-    records that readers see.
+    The records' table is `record`, and its column `refers_by` equals the column `key` of the row's `table`, whose
+    `columns` the records show. Where it `comes_and_goes`, rows may be inserted after, or deleted before the records
+    that show them; a foreign key excludes that. Readers see the records that meet the condition `served`.
     """
     watched = [*columns, *([key] if comes_and_goes else [])]
     differs = " OR ".join(f"OLD.{name} IS DISTINCT FROM NEW.{name}" for name in watched)
     condition = served.replace("'", "''")
-    name = f"{record}_follows_{shown}_by_{refers_by}"
+    name = f"{record}_follows_{table}_by_{refers_by}"
     run = f"FOR EACH ROW {{}}EXECUTE FUNCTION mark_dependants('{record}', '{refers_by}', '{key}', '{condition}')"
-    made = [f"CREATE OR REPLACE TRIGGER {name} AFTER UPDATE ON {shown} {run.format(f'WHEN ({differs}) ')}"]
+    statements = [f"CREATE OR REPLACE TRIGGER {name} AFTER UPDATE ON {table} {run.format(f'WHEN ({differs}) ')}"]
     if comes_and_goes:
-        made.append(f"CREATE OR REPLACE TRIGGER {name}_rows AFTER INSERT OR DELETE ON {shown} {run.format('')}")
-    return made
+        statements.append(f"CREATE OR REPLACE TRIGGER {name}_rows AFTER INSERT OR DELETE ON {table} {run.format('')}")
+    return statements

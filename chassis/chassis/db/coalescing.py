@@ -43,10 +43,10 @@ class Coalescer(Generic[Asked, Answer]):
         """The statement after which the next one begins."""
         self._shared_at = -BUSY_SECONDS
 
-    async def ask(self, one: Asked) -> Answer:
+    async def ask(self, request: Asked) -> Answer:
         """Raises what `alone` raises."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((one, answer))
+        self._waiting.append((request, answer))
         if self._awaited is None:
             self._begin()
         return await answer
@@ -74,38 +74,38 @@ class Coalescer(Generic[Asked, Answer]):
         loop = asyncio.get_running_loop()
         if self._gather_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
             await asyncio.sleep(self._gather_seconds)
-        some, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+        batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         assert self._awaited is not None
         patience = loop.call_later(PATIENCE_SECONDS, self._go_on, self._awaited)
         try:
-            await self._answer(some)
+            await self._answer(batch)
         finally:
             patience.cancel()
-            if len(some) > 1:
+            if len(batch) > 1:
                 self._shared_at = loop.time()
 
-    async def _answer(self, some: Sequence[tuple[Asked, asyncio.Future[Answer]]]) -> None:
-        answers: Sequence[Answer | None] = [None] * len(some)
-        if len(some) > 1:
+    async def _answer(self, batch: Sequence[tuple[Asked, asyncio.Future[Answer]]]) -> None:
+        answers: Sequence[Answer | None] = [None] * len(batch)
+        if len(batch) > 1:
             try:
-                answers = await self._several([one for one, _ in some])
+                answers = await self._several([request for request, _ in batch])
             except Exception as error:
                 # Only the error's type is logged: PostgreSQL's message may hold the row.
-                log.warning("asked_one_by_one", many=len(some), reason=type(error).__name__)
-        left = []
-        for asked, answer in zip(some, answers, strict=True):
+                log.warning("asked_one_by_one", many=len(batch), reason=type(error).__name__)
+        alone = []
+        for waiting, answer in zip(batch, answers, strict=True):
             if answer is None:
-                left.append(self._answer_alone(*asked))
-            elif not asked[1].done():
-                asked[1].set_result(answer)
-        if len(left) == 1:
-            await left[0]
-        elif left:
-            await asyncio.gather(*left)
+                alone.append(self._answer_alone(*waiting))
+            elif not waiting[1].done():
+                waiting[1].set_result(answer)
+        if len(alone) == 1:
+            await alone[0]
+        elif alone:
+            await asyncio.gather(*alone)
 
-    async def _answer_alone(self, one: Asked, future: asyncio.Future[Answer]) -> None:
+    async def _answer_alone(self, request: Asked, future: asyncio.Future[Answer]) -> None:
         try:
-            answer = await self._alone(one)
+            answer = await self._alone(request)
         except Exception as error:
             if not future.done():
                 future.set_exception(error)

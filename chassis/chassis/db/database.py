@@ -113,12 +113,12 @@ class Connection:
         """The records that the transaction changes, passed to `Database.committed` once it has committed."""
 
     async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
-        found: list[asyncpg.Record] = await self.raw.fetch(statement.sql, *statement.arguments(values))
-        return found
+        records: list[asyncpg.Record] = await self.raw.fetch(statement.sql, *statement.arguments(values))
+        return records
 
     async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
-        found: asyncpg.Record | None = await self.raw.fetchrow(statement.sql, *statement.arguments(values))
-        return found
+        record: asyncpg.Record | None = await self.raw.fetchrow(statement.sql, *statement.arguments(values))
+        return record
 
     async def value(self, statement: Statement, **values: Any) -> Any:
         return await self.raw.fetchval(statement.sql, *statement.arguments(values))
@@ -268,14 +268,14 @@ class Database:
     async def session(self, application: str, *, connect_seconds: float = 5.0, **settings: str) -> AsyncIterator[Any]:
         """A connection of its own to the server itself, beside the pool: for LISTEN, and for locks and roles that last
         longer than a transaction. settings: instead of those of the pool's. Raises LOST."""
-        given = self._settings | {"application_name": application} | settings
+        all_settings = self._settings | {"application_name": application} | settings
         # No pooler is asked for more than it takes: the direct URL may lead through one in session mode.
         session = await self._direct.connect(
-            timeout=connect_seconds, command_timeout=35, server_settings=self._at_start(given)
+            timeout=connect_seconds, command_timeout=35, server_settings=self._at_start(all_settings)
         )
         try:
             if self._pooler:
-                await session.execute(poolers.assignments(given))
+                await session.execute(poolers.assignments(all_settings))
             yield session
         finally:
             await session.close(timeout=5)

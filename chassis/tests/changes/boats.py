@@ -177,7 +177,7 @@ def records(feed: Feed) -> list[Any]:
 async def filled(database: Database) -> None:
     """Waits until every boat has its document, and no mark is left that could be dealt with."""
     worker = ChangeTracking(database, [CHANGES])
-    while await worker.touch():
+    while await worker.run_batch():
         pass
 
 

@@ -177,13 +177,13 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
     monkeypatch.setattr(database, "committed", heard.extend)
     after = (await present(database)).position
     await run(database, "UPDATE harbour SET depth = 8", "UPDATE harbour SET name = name")
-    assert await worker.touch() == 0, "nothing that a boat shows has changed"
+    assert await worker.run_batch() == 0, "nothing that a boat shows has changed"
 
     await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
     await run(database, "UPDATE harbour SET name = 'Burntisland' WHERE id = 2")
-    moved = [(await worker.touch(), waiting())]
+    moved = [(await worker.run_batch(), waiting())]
     # A process that dies here leaves the rest to another one.
-    moved += [(await ChangeTracking(database, [CHANGES]).touch(), waiting()) for _ in range(5)]
+    moved += [(await ChangeTracking(database, [CHANGES]).run_batch(), waiting()) for _ in range(5)]
     # The one boat in the other harbour moved at once; here it is rendered, and compared.
     assert moved == [(501, 2501), (500, 2001), (500, 1501), (500, 1001), (500, 501), (1, 1)]
     assert heard == [(FLEET, "boat", 0)] * 5
@@ -279,7 +279,7 @@ async def test_a_column_beside_the_record_moves_none_and_a_record_that_is_not_se
         async with database.connection() as connection:
             before = await connection.raw.fetchval("SELECT max(changed_xid) FROM crate")
             await connection.raw.execute(change)
-            while await tracking.touch():
+            while await tracking.run_batch():
                 pass
             rows = await connection.raw.fetch("SELECT id FROM crate WHERE changed_xid > $1 ORDER BY id", before)
         return [row["id"] for row in rows]

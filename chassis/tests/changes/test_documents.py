@@ -189,14 +189,14 @@ async def test_the_release_of_the_schema_renders_alone(database: Database, shape
     worker = ChangeTracking(database, [CHANGES])
     worker.head = "0001_own"
     try:
-        assert await worker.touch() == 0
+        assert await worker.run_batch() == 0
         assert await stored(database) is None
         assert (await served(database))["name"] == "Boat 1"
         await run(database, "UPDATE harbour SET name = 'Kingston' WHERE id = 1")
         assert (await served(database))["harbour"]["name"] == "Kingston"
         await run(database, "DELETE FROM changes_to_touch", of_another)
         worker.head = "0002_next"
-        assert await worker.touch() == 2
+        assert await worker.run_batch() == 2
     finally:
         await run(database, "DROP TABLE alembic_version")
     assert await compare_after(database) == 2
@@ -257,11 +257,11 @@ async def test_a_batch_beside_an_old_snapshot_reads_no_entries_of_those_before(d
                 await connection.rows(worker._unrendered, **worker._places())
                 read.append(await connection.raw.fetchval(_ENTRIES_READ) - before)
             assert await worker._fill(renders) in (BATCH_ROWS, BATCH_ROWS - 1)
-        assert await worker.touch() == 0, "it looks again from the first record on"
+        assert await worker.run_batch() == 0, "it looks again from the first record on"
     assert sum(read) <= (batches + 1) * BATCH_ROWS, read
     await run(database, "UPDATE boat SET name = 'Partial' WHERE id = 3")
     worker._look_at = 0.0
-    assert await worker.touch() == 1
+    assert await worker.run_batch() == 1
     assert await compare_after(database) == batches * BATCH_ROWS - 1
 
 
