@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,8 +42,6 @@ EMPTY_NAMES = {
     "of",
 }
 FUNCTION_LINES, FUNCTION_PARAMETERS, CLASS_LINES, TEMPLATE_COLUMNS = 60, 8, 300, 140
-# Folders whose code still has empty names. A folder leaves the list with its last one; the list ends then.
-NAMES_TO_MEND: tuple[str, ...] = ("chassis/chassis",)
 SOURCES = {".py", ".html", ".css", ".js", ".ts", ".sql", ".proto", ".mako", ".sh"}
 TOOLS = {".ci", "bench", "testkit"}
 # What a command writes into a document that is written by hand otherwise.
@@ -189,26 +187,19 @@ def _parameters(arguments: ast.arguments) -> int:
     return len(positional) - (positional[:1] in (["self"], ["cls"])) + len(arguments.kwonlyargs) + len(variadic)
 
 
-def problems(
-    files: Files,
-    marks: Mapping[PurePath, str],
-    names_to_mend: Collection[str] = NAMES_TO_MEND,
-) -> list[str]:
-    """What `check` refuses, one sentence each; and the folders of the list that have none any more."""
+def problems(files: Files, marks: Mapping[PurePath, str]) -> list[str]:
+    """What `check` refuses, one sentence each."""
     refused: list[str] = []
-    unused = set(names_to_mend)
     for path, content in sorted(files.items()):
         if path.suffix != ".py" or path in marks or is_of_migrations(path):
             continue
         tree = ast.parse(content)
-        folders = [folder for folder in names_to_mend if path.is_relative_to(folder)]
         for line, name in names(tree):
             if name in EMPTY_NAMES:
-                unused.difference_update(folders)
-                refused += [] if folders else [f"{path}:{line}: the name {name} does not say what it holds"]
+                refused.append(f"{path}:{line}: the name {name} does not say what it holds")
         for line, name, excess in [] if is_of_tests(path) else excesses(tree):
             refused.append(f"{path}:{line}: {name} is one of the {excess}")
-    return [*refused, *(f".ci/census.py: take {entry} off the list, it is mended" for entry in sorted(unused))]
+    return refused
 
 
 def main(arguments: list[str]) -> int:

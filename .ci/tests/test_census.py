@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Collection
 from pathlib import Path, PurePath
 
 import pytest
@@ -45,10 +44,9 @@ def counted() -> dict[str, int]:
     return counts
 
 
-def refused(source: str, path: str = "svc-x/svc_x/a.py", **lists: Collection[str]) -> list[str]:
-    """What the check says about one file; nothing is on its list but what a test says."""
-    lists = {"names_to_mend": (), **lists}
-    sentences: list[str] = CENSUS["problems"](content({path: source}), MARKS, **lists)
+def refused(source: str, path: str = "svc-x/svc_x/a.py") -> list[str]:
+    """What the check says about one file."""
+    sentences: list[str] = CENSUS["problems"](content({path: source}), MARKS)
     return sentences
 
 
@@ -154,13 +152,6 @@ def test_what_is_too_large_in_the_product_is_refused(sentence: str) -> None:
     large, largest = LARGE[sentence]
     assert any(line.endswith(sentence) for line in refused(large))
     assert refused(large, "svc-x/tests/test_a.py") == refused(large, "testkit/testkit/a.py") == refused(largest) == []
-
-
-def test_what_is_on_the_list_is_let_through_until_it_is_mended() -> None:
-    path, mended = "svc-x/svc_x/a.py", "take {} off the list, it is mended"
-    assert refused("one = 1\n", path, names_to_mend=["svc-x"]) == []
-    assert refused("row = 1\n", path, names_to_mend=["svc-x"]) == [f".ci/census.py: {mended.format('svc-x')}"]
-    assert len(refused("one = 1\n", path, names_to_mend=["svc-y"])) == len(refused("one = 1\n")) + 1 == 2
 
 
 def test_generated_and_foreign_files_of_this_tree_are_marked() -> None:
