@@ -201,7 +201,7 @@ async def _searches(database: Database, company_id: int, deep: int) -> str:
         if search.scans:
             statement, parameters = queries.scan(search)
             plans, ways = [await statement_plan(database, statement, **start, **parameters)], ["an index scan"]
-            matches = [queries.Found(*row) for row in await database.rows(statement, **start, **parameters)]
+            matches = [queries.ScannedTicket(*row) for row in await database.rows(statement, **start, **parameters)]
         if not search.scans or not queries.has_page(matches, ROWS + 1):
             statement, parameters = queries.lookup(search)
             plans.append(await statement_plan(database, statement, **start, **parameters))

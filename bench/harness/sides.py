@@ -150,7 +150,8 @@ class PeerKind:
 
 def _uvicorn(app: str) -> Callable[[Path, int], list[str]]:
     # Without the access log, because Makeready writes no line for each request either.
-    options = ["--no-access-log", "--log-level", "warning"]
+    # A busy machine may be silent on a connection for longer than uvicorn's 5 s.
+    options = ["--no-access-log", "--log-level", "warning", "--timeout-keep-alive", "75"]
     return lambda _folder, port: [*_PYTHON, "uvicorn", app, "--host", LOOPBACK, "--port", str(port), *options]
 
 
