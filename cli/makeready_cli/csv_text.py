@@ -6,12 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from chassis.records.spreadsheets import defused
+from makeready_cli.output import Record
 
 
-def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def csv_of(columns: Sequence[str], rows: Iterable[Record]) -> str:
     """A header and a line for each row, without the last line's end. A part of a record, `{id, name}`, has two columns:
     `NAME_id` and `NAME`; all other values that are no scalars are JSON."""
     flat = [_flat(row) for row in rows]
@@ -23,8 +23,8 @@ def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return text.getvalue().removesuffix("\n")
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    cells: dict[str, Any] = {}
+def _flat(row: Record) -> Record:
+    cells: Record = {}
     for name, value in row.items():
         if isinstance(value, Mapping) and set(value) == {"id", "name"}:
             cells |= {f"{name}_id": value["id"] or None, name: value["name"] or None}

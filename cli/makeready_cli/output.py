@@ -16,12 +16,15 @@ from chassis.schedule.instants import printed
 from makeready.common.v1 import options_pb2
 from makeready_cli.errors import printable
 
+Record = dict[str, Any]
+"""An object as `--json` prints it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """value: printed by `--json`. text: printed for people. status: the exit status."""
 
-    value: Mapping[str, Any]
+    value: Record
     text: str
     status: int = 0
 
@@ -43,7 +46,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], when_empty: 
     return "\n".join(lines)
 
 
-def records_table(records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], when_empty: str) -> str:
+def records_table(records: Iterable[Record], columns: Mapping[str, str], when_empty: str) -> str:
     """A table of records. columns: the key of each column's values, by its header."""
     return table(list(columns), ([record[key] for key in columns.values()] for record in records), when_empty)
 

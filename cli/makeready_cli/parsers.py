@@ -22,6 +22,10 @@ _LACKING = "the following arguments are required: "
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
+Settings = dict[str, Any]
+"""Keyword arguments of argparse's `add_argument`."""
+
+
 class _MisusedError(Exception):
     """The words fit no command."""
 

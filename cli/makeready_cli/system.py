@@ -8,9 +8,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from makeready_cli.errors import CommandError
+from makeready_cli.output import Record
 
 SERVERS = ("postgres", "nats", "console")  # processes that speak no gRPC
 
@@ -24,7 +24,7 @@ class Runtime:
     base_url: str
     admin_url: str
     operator_key_file: Path
-    processes: Mapping[str, Mapping[str, Any]]
+    processes: Mapping[str, Record]
 
     @property
     def services(self) -> dict[str, str]:

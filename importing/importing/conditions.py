@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from importing.patterns import Pattern
 from importing.values import Columns
@@ -30,7 +29,7 @@ class Condition:
         return self.holds_for(self.clean(row[self.column]))
 
 
-def condition(spec: Any) -> Callable[[str], bool]:
+def condition(spec: object) -> Callable[[str], bool]:
     """The function that decides about a text. Raises ValueError, whose text says what is allowed."""
     if isinstance(spec, str):
         if spec not in WORDS:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from importing import values
 from importing.conditions import Condition
@@ -80,7 +79,7 @@ class FileMapping:
 class Texts(dict[str, str]):
     """A JSON object's members as CSV texts; a missing member is blank. Raises Faulty."""
 
-    def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
+    def __init__(self, source: Mapping[str, object], parts: Mapping[str, str]) -> None:
         """`parts` are those of the file's name."""
         super().__init__(parts)
         self._source = source
@@ -106,7 +105,7 @@ def _is_like(form: str, name: str) -> bool:
     return True
 
 
-def _text(value: Any, column: str) -> str:
+def _text(value: object, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -11,7 +11,6 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from reference import (
     catalogue,
@@ -77,7 +76,7 @@ def _made() -> Iterator[tuple[Path, str]]:
         yield TYPESCRIPT_CLIENT / name, text
 
 
-def printed(document: Any) -> str:
+def printed(document: object) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import uuid
-from typing import Any
 
 from reference.events import REF, Event, Schema
 
@@ -62,7 +61,7 @@ def envelope(event: Event) -> Schema:
     }
 
 
-def example(event: Event, data: Any) -> Any:
+def example(event: Event, data: Schema) -> Schema:
     """The body of a whole delivery, around the example of its data."""
     change = None
     if moved := event.change:
@@ -73,7 +72,7 @@ def example(event: Event, data: Any) -> Any:
         "event": event.key,
         "occurred_at": event.occurred_at,
         "company_id": 1,
-        "data": data | event.differing,
+        "data": {**data, **event.differing},
         "change": change,
     }
 
@@ -135,7 +134,7 @@ RESPONSES = {
 }
 
 
-def webhook(event: Event, data: Any) -> Schema:
+def webhook(event: Event, data: Schema) -> Schema:
     """One entry of the document's `webhooks`."""
     return {
         "post": {

@@ -13,6 +13,7 @@ from gateway.http.reference import BASE_URL
 from gateway.http.routes import OPERATIONS
 from reference import clients, deliveries, events, feeds, samples
 from reference.errors import ERRORS
+from reference.events import Schema
 from reference.operations import path_item
 from reference.records import CONTEXTS
 from reference.responses import HEADERS
@@ -21,7 +22,6 @@ from reference.words import ENTITY_TYPES, INTRODUCTION, TAGS, TITLE
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "openapi" / "examples"
 CHANGES = ROOT / "docs" / "changes.md"
-Schema = dict[str, Any]
 _FOR_EXAMPLE = re.compile(r"\bfor example ([^;,]+?)(?:[;,]|\.?$)")
 
 

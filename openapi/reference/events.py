@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Schema = dict[str, Any]
+"""A JSON Schema, or another object of the document."""
 REF = "#/components/schemas/"
 DAY: Schema = {"type": ["string", "null"], "format": "date"}
 URL: Schema = {"description": "Link that opens the record for a person.", "type": "string", "format": "uri"}
@@ -23,7 +24,7 @@ class Moved:
     field: str
     before: Schema
     after: Schema
-    example: tuple[Any, Any]
+    example: tuple[object, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Event:
     data: str
     occurred_at: str
     change: Moved | None = None
-    differing: Mapping[str, Any] = field(default_factory=dict)
+    differing: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def description(self) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX
 from gateway.http.routes import CHANGES, OPERATIONS
 from reference import deliveries, events
-from reference.events import REF
+from reference.events import REF, Schema
 
-Schema = dict[str, Any]
 Example = Callable[[str], Any]
 EVENTS = "/events"
 CURSOR = "1.AbCdEf0123456789_-AbCdEf0123456789_-AbCdEf0123456789_-"
@@ -41,7 +40,7 @@ def change_example(record: str, entity_type: str, example: Example) -> Schema:
     }
 
 
-def page_example(item: Any) -> Schema:
+def page_example(item: object) -> Schema:
     return {"data": [item], "next_cursor": None, "resume_cursor": CURSOR, "limit": LIMIT_DEFAULT}
 
 

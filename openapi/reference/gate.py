@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Schema = dict[str, Any]
+from reference.events import Schema
 
 # Lower and upper bounds of a request's values.
 _LOWER = ("minimum", "minLength", "minItems")
@@ -27,7 +27,7 @@ def bare(node: Any) -> Any:
     return {name: bare(item) for name, item in node.items() if name not in _WORDS or _is_schema(item)}
 
 
-def _is_schema(node: Any) -> bool:
+def _is_schema(node: object) -> bool:
     return isinstance(node, dict) and bool({"type", "$ref", "anyOf"} & set(node))
 
 

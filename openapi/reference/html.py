@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape, unescape
-from typing import Any
 
 from markdown_it import MarkdownIt
 
-Schema = dict[str, Any]
+from reference.events import Schema
+
 Link = Callable[[str], str]
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -111,7 +111,7 @@ def folded_article(name: str, remark: str, article: str) -> str:
     return f"<details><summary>{code(name)}{about}</summary>\n{article}</details>\n"
 
 
-def json_block(document: Any) -> str:
+def json_block(document: object) -> str:
     return block(json.dumps(document, indent=2, ensure_ascii=False))
 
 

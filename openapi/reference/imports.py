@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from chassis.records.bodies import Between, Text
+from reference.events import Schema
 from reference.structs import Undescribed, words_of
 
 MADE_BY = "Made by `make openapi` from the services' Structs: change those instead."
@@ -90,7 +91,7 @@ _TYPES = {
 }
 
 
-def document() -> dict[str, Any]:
+def document() -> Schema:
     """Every kind, the service and RPC that take its rows, and its columns, the required ones first."""
     return {"$comment": MADE_BY, "kinds": [_kind(kind) for kind in IMPORTS]}
 
@@ -114,7 +115,7 @@ def with_table(page: str) -> str:
     return before + "\n".join((begin, *lines, end)) + after
 
 
-def _caps(kinds: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _caps(kinds: list[Schema]) -> Iterator[tuple[str, str]]:
     """Each cap with its columns, texts first. The columns of the cap that most texts have are not named."""
     texts: dict[int, list[str]] = {}
     numbers: dict[tuple[int, int], list[str]] = {}
@@ -136,7 +137,7 @@ def _caps(kinds: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
         yield " to ".join(bounds), ", ".join(names)
 
 
-def _kind(kind: Import) -> dict[str, Any]:
+def _kind(kind: Import) -> Schema:
     struct = _struct(kind)
     hints = typing.get_type_hints(struct, include_extras=True)
     columns = [_column(field, hints[field.name]) for field in msgspec.structs.fields(struct)]
@@ -160,7 +161,7 @@ def _struct(kind: Import) -> type[msgspec.Struct]:
     raise Undescribed(f"{kind.package} has no {kind.struct} in a module named inputs or records")
 
 
-def _column(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
+def _column(field: msgspec.structs.FieldInfo, hint: Any) -> Schema:
     column = {"name": field.encode_name, "required": field.required}
     for part in _parts(hint):
         if isinstance(part, Text):

@@ -8,8 +8,8 @@ from gateway.http.answers.records import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from gateway.http.filters import ID_CHARACTERS_MAX, LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX, Filter
 from gateway.http.routes import CHANGES, Operation
 from gateway.http.waiting import WAITS_MAX
-from reference.events import REF
-from reference.responses import Example, Schema, json_content, operation_id, responses
+from reference.events import REF, Schema
+from reference.responses import Example, json_content, operation_id, responses
 from reference.words import (
     AFTER,
     FILTER_EXAMPLES,

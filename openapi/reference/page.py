@@ -6,13 +6,12 @@ import json
 import re
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from reference import html, site
+from reference.events import Schema
 from reference.resources import Pages
 from reference.words import FEED, FEED_FILE, GUIDE, QUICKSTART_FILES, SYNC, SYNC_FILE
 
-Schema = dict[str, Any]
 # Where a guide's program stands on its page.
 PROGRAM = "<!-- The program, {}, stands here in the reference. -->"
 LANGUAGES = ("curl", "Python", "TypeScript")

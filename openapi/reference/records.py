@@ -7,10 +7,10 @@ import inspect
 import pkgutil
 import re
 from types import ModuleType
-from typing import Any
 
 import msgspec
 
+from reference.events import Schema
 from reference.structs import Structs
 from reference.words import WRITES
 
@@ -27,7 +27,7 @@ WITHOUT_TYPE = {"Whoami"}
 NOT_PUBLIC = {"AdministeredSubscription"}
 
 
-def schemas(context: str) -> dict[str, Any]:
+def schemas(context: str) -> Schema:
     """The context's public shapes as JSON Schemas by name. Raises Undescribed."""
     structs = Structs()
     bodies = {write.body for write in WRITES.values()}
@@ -45,7 +45,7 @@ def schemas(context: str) -> dict[str, Any]:
     return structs.schemas
 
 
-def document(context: str) -> dict[str, Any]:
+def document(context: str) -> Schema:
     """The file next to the context's proto."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(context)}
 

@@ -10,10 +10,9 @@ from typing import Any
 
 from reference import html, site
 from reference.errors import ERRORS
+from reference.events import Schema
 from reference.site import EVENTS, operations, place_of_tag
 from reference.words import GUIDE_FILES
-
-Schema = dict[str, Any]
 
 
 def _verifying() -> str:

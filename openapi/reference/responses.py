@@ -13,10 +13,9 @@ from gateway.http.routes import OPERATIONS, SNAPSHOTS, Operation
 from gateway.http.waiting import WAITS_MAX
 from reference import feeds
 from reference.errors import ERRORS, codes
-from reference.events import REF
+from reference.events import REF, Schema
 from reference.words import ENTITY_TYPES, FETCHED, WRITES
 
-Schema = dict[str, Any]
 Example = Callable[[str], Any]
 
 HEADERS: Schema = {
@@ -266,7 +265,7 @@ def _limits(*, required: bool) -> Schema:
     return {name: {"$ref": f"#/components/headers/{name}{suffix}"} for name in ("RateLimit", "RateLimit-Policy")}
 
 
-def json_content(schema: Schema, examples: Mapping[str, Any]) -> Schema:
+def json_content(schema: Schema, examples: Mapping[str, object]) -> Schema:
     content = {"schema": schema}
     if examples:
         content["examples"] = {name: {"value": value} for name, value in examples.items()}

@@ -12,9 +12,9 @@ from typing import Any
 
 from gateway.http.reference import BASE_URL
 from reference.clients import Call, Description, Field
+from reference.events import Schema
 from reference.typescript_client import camel
 
-Schema = dict[str, Any]
 PYTHON_BEGINS = (
     "from makeready_client import Makeready\n\nclient = Makeready()  # MAKEREADY_API_KEY, MAKEREADY_BASE_URL\n"
 )
@@ -108,7 +108,7 @@ class Sample:
     def _method(self, name: str) -> str:
         return ".".join(filter(None, (self._call.resource, name)))
 
-    def _python(self, value: Any, field: Field | None) -> str:
+    def _python(self, value: object, field: Field | None) -> str:
         kinds = {"instant": "datetime", "date": "date"}
         basic = field.type.basic if field else None
         return f"{kinds[basic]}.fromisoformat({_python(value)})" if basic in kinds else _python(value)
@@ -128,7 +128,7 @@ class Sample:
         return form.format(one=noun, call=call, id=expressions.get(noun, ".entity_id")) + "\n"
 
 
-def _python(value: Any) -> str:
+def _python(value: object) -> str:
     if isinstance(value, dict):
         return _folded("{", [f'"{name}": {_python(item)}' for name, item in value.items()], "}", 4)
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def _python(value: Any) -> str:
     return repr(value) if value is None or isinstance(value, bool) else json.dumps(value, ensure_ascii=False)
 
 
-def _typescript(value: Any) -> str:
+def _typescript(value: object) -> str:
     if isinstance(value, dict):
         return _folded("{ ", [f"{name}: {_typescript(item)}" for name, item in value.items()], " }", 2)
     if isinstance(value, list):

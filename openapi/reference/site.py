@@ -8,11 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from html import escape, unescape
-from typing import Any
 
 from reference import errors
+from reference.events import Schema
 
-Schema = dict[str, Any]
 HOME = "docs"
 API = "docs/api/"
 ERRORS = API + "errors"

@@ -18,9 +18,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from chassis.records.bodies import Between, Id, Text
+from reference.events import Schema
 from reference.words import AMENDED, PUBLIC_NAMES
-
-Schema = dict[str, Any]
 
 REF = "#/$defs/"
 # Instants cross the services as printed text, so their type alone does not identify them.
@@ -102,7 +101,7 @@ class Structs:
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             self._add(hint, closed=closed)
             return {"$ref": REF + _public(hint.__name__)}
-        plain: dict[Any, Schema] = {
+        plain: dict[object, Schema] = {
             int: {"type": "integer", "format": "int64"},
             float: {"type": "number", "format": "double"},
             bool: {"type": "boolean"},
@@ -114,7 +113,7 @@ class Structs:
             raise Undescribed(f"{name}: {hint} has no schema here")
         return plain[hint]
 
-    def _enum(self, values: tuple[Any, ...], name: str, *, closed: bool) -> Schema:
+    def _enum(self, values: tuple[object, ...], name: str, *, closed: bool) -> Schema:
         if len(values) == 1:
             return {"type": "integer" if isinstance(values[0], int) else "string", "const": values[0]}
         same_enums = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import secrets
-from typing import Any
 
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import identity_pb2 as pb
@@ -12,7 +11,7 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator
 from makeready_cli.commands.links import linked, make_link
 from makeready_cli.commands.passwords import read_password
-from makeready_cli.output import Answer
+from makeready_cli.output import Answer, Record
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
@@ -59,7 +58,7 @@ async def create_administrator(operator: Operator, arguments: argparse.Namespace
         company_id=arguments.company_id, email=arguments.email, name=arguments.name, password=password
     )
     created = await operator.call("gateway", request, pb.CreateAdministratorResponse)
-    value: dict[str, Any] = {"administrator_id": created.administrator_id}
+    value: Record = {"administrator_id": created.administrator_id}
     text = f"Administrator {created.administrator_id} created."
     if not arguments.password_stdin:
         value["password"] = password

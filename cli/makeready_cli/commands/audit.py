@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.identity.v1 import actors_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.errors import printable
-from makeready_cli.output import Answer, table
+from makeready_cli.output import Answer, Record, table
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.arguments import request_of
 from makeready_cli.rpc.command import RpcCommand, add_commands
@@ -80,9 +79,7 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
     return Answer({"entries": entries, "keys_of_deactivated": keys}, "\n".join(lines))
 
 
-async def _keys_of_deactivated(
-    operator: Operator, company_id: int, entries: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+async def _keys_of_deactivated(operator: Operator, company_id: int, entries: Sequence[Record]) -> list[Record]:
     """The keys that the entries name, as actors or as records, whose administrators are deactivated."""
     by_keys = {entry["actor"] for entry in entries if entry["actor"].startswith(_KEYS)}
     about_keys = {f"api_key:{entry['subject_id']}" for entry in entries if entry["subject"] == "key"}
@@ -97,10 +94,10 @@ async def _keys_of_deactivated(
     return [{"key_id": key_id, "administrator": name} for key_id, name in sorted(names.items())]
 
 
-async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
+async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[Record]:
     """The newest entries of one service, up to the limit for all services together."""
     request = request_of(_LIST, arguments)
-    entries: list[dict[str, Any]] = []
+    entries: list[Record] = []
     while len(entries) < arguments.limit:
         request.limit = min(PAGE_MAX, arguments.limit - len(entries))
         answer = await operator.call(service, request, pb.ListAuditResponse, company_id=arguments.company_id)
@@ -111,14 +108,14 @@ async def _entries(operator: Operator, arguments: argparse.Namespace, service: s
     return entries
 
 
-def _shown(entry: pb.AuditEntry, service: str) -> dict[str, Any]:
+def _shown(entry: pb.AuditEntry, service: str) -> Record:
     values = {"before": json.loads(entry.before), "after": json.loads(entry.after)}
     return {"service": service} | record_of(entry) | values
 
 
-def _age(entry: dict[str, Any]) -> tuple[str, str, int]:
+def _age(entry: Record) -> tuple[str, str, int]:
     return entry["recorded_at"], entry["service"], entry["id"]
 
 
-def _worded(values: dict[str, Any]) -> str:
+def _worded(values: Record) -> str:
     return ", ".join(f"{name}={'-' if value is None else cell(value)}" for name, value in values.items()) or "-"

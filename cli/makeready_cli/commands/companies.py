@@ -7,7 +7,6 @@ import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.tickets.v1 import tickets_pb2
@@ -17,8 +16,8 @@ from makeready_cli.ensuring import companies_file
 from makeready_cli.ensuring.differences import Step, differences
 from makeready_cli.ensuring.keys_file import KeysFile
 from makeready_cli.errors import CommandError, UsageError, printable
-from makeready_cli.output import Answer, instant, table
-from makeready_cli.parsers import Commands, command, group
+from makeready_cli.output import Answer, Record, instant, table
+from makeready_cli.parsers import Commands, Settings, command, group
 from makeready_cli.rpc.actor import add_actor
 from makeready_cli.rpc.arguments import add_option, request_of
 from makeready_cli.rpc.command import RpcCommand, add_commands
@@ -26,7 +25,7 @@ from makeready_cli.rpc.command import RpcCommand, add_commands
 _RPCS = pb.DESCRIPTOR.services_by_name["CompaniesService"].methods_by_name
 _TICKETS = tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name
 # The company's own settings, with what differs from their fields.
-_SETTINGS: dict[str, dict[str, Any]] = {
+_SETTINGS: dict[str, Settings] = {
     "name": {"type": types.text_argument},
     "external_id": {"metavar": "NAME"},
     "timezone": {"metavar": "TZ"},
@@ -77,7 +76,7 @@ def _add_update(verbs: Commands) -> None:
     for name, overrides in _SETTINGS.items():
         add_option(updating, _RPCS["UpdateCompany"].input_type.fields_by_name[name], overrides)
     photo = updating.add_mutually_exclusive_group()
-    needs_photo: dict[str, Any] = {"dest": "photo_required_to_complete", "default": None}
+    needs_photo: Settings = {"dest": "photo_required_to_complete", "default": None}
     photo.add_argument(
         "--photo-required", **needs_photo, action="store_true", help="a ticket needs a photo before it can be completed"
     )
@@ -193,11 +192,11 @@ async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
     return _settings(_shown(company) | _policy(policy))
 
 
-def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> dict[str, Any]:
+def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> Record:
     return {"photo_required": policy.photo_required_to_complete, "ticket_stale_after_hours": policy.stale_after_hours}
 
 
-def _settings(value: dict[str, Any]) -> Answer:
+def _settings(value: Record) -> Answer:
     rows = [(name, _worded(setting)) for name, setting in value.items()]
     return Answer(value, table(("SETTING", "VALUE"), rows, ""))
 
@@ -216,7 +215,7 @@ def _listed(listed: pb.ListCompaniesResponse, _arguments: argparse.Namespace) ->
     )
 
 
-def _shown(company: pb.Company) -> dict[str, Any]:
+def _shown(company: pb.Company) -> Record:
     return {
         "company_id": company.id,
         "name": company.name,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2
 from makeready_cli import argument_types as types
-from makeready_cli.output import Answer, labels, records_table, table
-from makeready_cli.parsers import Commands, group
+from makeready_cli.output import Answer, Record, labels, records_table, table
+from makeready_cli.parsers import Commands, Settings, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.rendering import picked
 
@@ -30,7 +29,7 @@ def add(commands: Commands) -> None:
 
 def _acts() -> tuple[RpcCommand, ...]:
     administrator = {"flag": "--administrator", "metavar": "EMAIL", "required": False}
-    one_or_all: dict[str, Any] = {"key_id": {"nargs": "?"}, "of_email": {"flag": "--of", "metavar": "EMAIL"}}
+    one_or_all: dict[str, Settings] = {"key_id": {"nargs": "?"}, "of_email": {"flag": "--of", "metavar": "EMAIL"}}
     overlap = {"metavar": "DAYS", "type": types.whole_number, "required": False, "default": OVERLAP_DAYS}
     return (
         RpcCommand(
@@ -150,10 +149,10 @@ def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answ
     return Answer({"keys": keys}, records_table(rows, columns, "No keys."))
 
 
-def _administrator(key: dict[str, Any]) -> str | None:
+def _administrator(key: Record) -> str | None:
     email: str | None = key["administrator"]
     return f"{email} (deactivated)" if key["administrator_active"] is False else email
 
 
-def _record(key: pb.Key) -> dict[str, Any]:
+def _record(key: pb.Key) -> Record:
     return picked(key, _KEY)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import Any
 
 from makeready_cli.errors import CommandError, UsageError
 from makeready_cli.installation import making, manifests, rotation
 from makeready_cli.installation.folder import secrets_of, write
-from makeready_cli.output import Answer
+from makeready_cli.output import Answer, Record
 from makeready_cli.parsers import Commands, Parser, command, group
 
 PREFIX = re.compile(r"((?!pg_)[a-z][a-z0-9_]{0,31})?")
@@ -147,7 +146,7 @@ async def rotate(_operator: None, arguments: argparse.Namespace) -> Answer:
 
 async def hand_over(_operator: None, arguments: argparse.Namespace) -> Answer:
     """The only command that prints secrets."""
-    value: dict[str, Any]
+    value: Record
     if arguments.name is None:
         manifest_list = manifests.manifests(arguments.folder, arguments.namespace)
         value, text = {"items": manifest_list}, manifests.as_yaml(manifest_list)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
-from collections.abc import Mapping
-from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -20,7 +18,7 @@ from makeready.common.v1 import status_pb2
 from makeready.events.v1 import events_pb2 as pb
 from makeready_cli.calls import Operator
 from makeready_cli.errors import CommandError
-from makeready_cli.output import Answer, table
+from makeready_cli.output import Answer, Record, table
 from makeready_cli.parsers import Commands, command
 from makeready_cli.system import Runtime, is_alive
 
@@ -93,7 +91,7 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
     return Answer(value, "\n".join(lines), 1 if faults else 0)
 
 
-def _faults(name: str, process: Mapping[str, Any]) -> list[str]:
+def _faults(name: str, process: Record) -> list[str]:
     """Why a process does not serve, in a few words each."""
     faults = []
     if not process["alive"]:
@@ -111,7 +109,7 @@ def _faults(name: str, process: Mapping[str, Any]) -> list[str]:
     return faults
 
 
-def _disk(system: Runtime) -> dict[str, Any] | None:
+def _disk(system: Runtime) -> Record | None:
     """The disk of the embedded PostgreSQL's data; None if the database runs elsewhere."""
     if "postgres" not in system.processes:
         return None
@@ -134,7 +132,7 @@ def _sized(count: int | None) -> str | None:
     return f"{size:.0f} {units[0]}" if size >= 10 or units[0] == "B" else f"{size:.1f} {units[0]}"
 
 
-async def _process(operator: Operator, name: str, process: Mapping[str, Any]) -> dict[str, Any]:
+async def _process(operator: Operator, name: str, process: Record) -> Record:
     """A process as recorded in runtime.json, with its current state."""
     record = {**process, "alive": is_alive(int(process["pid"]))}
     if "grpc" not in process:
@@ -145,14 +143,14 @@ async def _process(operator: Operator, name: str, process: Mapping[str, Any]) ->
     return {**record, "health": health, "unpublished": unpublished, "lag": lag, **more}
 
 
-async def _more(operator: Operator, service: str) -> dict[str, Any]:
+async def _more(operator: Operator, service: str) -> Record:
     """The release, the database, NATS and deliveries as the service sees them; empty if it does not answer."""
     request = status_pb2.GetStatusRequest()
     try:
         answer = await operator.ask(service, request, status_pb2.GetStatusResponse, deadline_seconds=STATUS_SECONDS)
     except (ServiceUnavailable, CommandError):
         return {}
-    counts: dict[str, Any] = {
+    counts: Record = {
         "version": answer.version,
         "database_bytes": answer.database_bytes if answer.HasField("database_bytes") else None,
         "database_fault": answer.database_fault,

@@ -10,7 +10,6 @@ import datetime
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import identity_pb2 as pb
@@ -19,7 +18,8 @@ from makeready_cli.calls import Operator
 from makeready_cli.ensuring.companies_file import Administrator, Company, Key
 from makeready_cli.ensuring.keys_file import KeysFile
 from makeready_cli.errors import CommandError
-from makeready_cli.output import labels
+from makeready_cli.output import Record, labels
+from makeready_cli.parsers import Settings
 
 _SCOPES = labels(pb.Scope.DESCRIPTOR)
 _SCOPE_NUMBERS = {label: number for number, label in _SCOPES.items()}
@@ -34,11 +34,11 @@ class Step:
     kind: str
     name: str
     action: str
-    values: dict[str, Any] = field(repr=False)
+    values: Record = field(repr=False)
     """What it will have; of a change the differing values alone. Never a key."""
     apply: Callable[[], Awaitable[None]] = field(repr=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         return {
             "company": self.company,
             "what": self.kind,
@@ -76,7 +76,7 @@ async def differences(operator: Operator, declared: Sequence[Company], keys: Key
 
 def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> list[Step]:
     declared = place.declared
-    all_settings: dict[str, Any] = {
+    all_settings: Settings = {
         "name": declared.name.strip(),
         "timezone": declared.timezone,
         "active": declared.active,
@@ -93,7 +93,7 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
         # Also the settings that a new company has not; or another run has made it meanwhile.
         await change(_differing(settings, created))
 
-    async def change(values: dict[str, Any]) -> None:
+    async def change(values: Record) -> None:
         if values:
             request = pb.UpdateCompanyRequest(company_id=place.company_id, **values)
             await operator.call("gateway", request, pb.UpdateCompanyResponse)
@@ -105,13 +105,13 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
     return [step] if differing else []
 
 
-def _differing(settings: dict[str, Any], company: pb.Company) -> dict[str, Any]:
+def _differing(settings: Settings, company: pb.Company) -> Record:
     return {name: value for name, value in settings.items() if getattr(company, name) != value}
 
 
 async def _policy(operator: Operator, place: _Place) -> list[Step]:
     declared = place.declared
-    all_settings: dict[str, Any] = {
+    all_settings: Settings = {
         "photo_required_to_complete": declared.photo_required,
         "stale_after_hours": declared.ticket_stale_after_hours,
     }

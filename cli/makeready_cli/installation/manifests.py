@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from makeready_cli.installation.folder import RING_CONFIGMAP, RING_FILE, secrets_of, text
+from makeready_cli.output import Record
 
 
-def manifests(folder: Path, namespace: str) -> list[dict[str, Any]]:
+def manifests(folder: Path, namespace: str) -> list[Record]:
     """Every Secret, and the ConfigMap of public keys. Raises CommandError."""
-    documents: list[dict[str, Any]] = [
+    documents: list[Record] = [
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -28,10 +28,10 @@ def manifests(folder: Path, namespace: str) -> list[dict[str, Any]]:
     return [*documents, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {RING_FILE: ring}}]
 
 
-def as_yaml(documents: list[dict[str, Any]]) -> str:
+def as_yaml(documents: list[Record]) -> str:
     """Documents of YAML, one after the other."""
     return "---\n".join(yaml.safe_dump(document, sort_keys=False) for document in documents)
 
 
-def _metadata(name: str, namespace: str) -> dict[str, Any]:
+def _metadata(name: str, namespace: str) -> Record:
     return {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "makeready"}}

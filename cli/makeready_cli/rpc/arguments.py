@@ -15,7 +15,7 @@ from makeready.common.v1 import options_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.errors import UsageError
 from makeready_cli.output import labels
-from makeready_cli.parsers import Parser
+from makeready_cli.parsers import Parser, Settings
 
 IDEMPOTENCY_KEY, COMPANY, CLEAR = "idempotency_key", "company_id", "clear"
 KEY_BYTES = 16
@@ -25,7 +25,7 @@ _METAVARS = {"_id": "ID", "_ids": "ID", "_on": "DATE", "_date": "DATE", "_url": 
 
 
 def add_fields(
-    parser: Parser, rpc: MethodDescriptor, settings: Mapping[str, Mapping[str, Any]], hidden: tuple[str, ...] = ()
+    parser: Parser, rpc: MethodDescriptor, settings: Mapping[str, Settings], hidden: tuple[str, ...] = ()
 ) -> None:
     """Adds an argument for each field, as the options `help` and `positional` of the contract describe it. settings:
     overrides for `add_argument` by field, with `flag` for another spelling of the option; hidden: fields without an
@@ -33,7 +33,7 @@ def add_fields(
     fields = rpc.input_type.fields_by_name
     for name, field in fields.items():
         if _is_positional(field):
-            words: dict[str, Any] = {"metavar": name.upper(), "type": _read(field), "help": _help(field) or None}
+            words: Settings = {"metavar": name.upper(), "type": _read(field), "help": _help(field) or None}
             parser.add_argument(name, **words | dict(settings.get(name, {})))
     for name, field in fields.items():
         if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *hidden) and not _is_positional(field):
@@ -67,11 +67,11 @@ def _field_name(text: str) -> str:
     return text.removeprefix("--").replace("-", "_")
 
 
-def add_option(parser: Parser, field: FieldDescriptor, instead: Mapping[str, Any]) -> None:
+def add_option(parser: Parser, field: FieldDescriptor, instead: Settings) -> None:
     """Adds an option for a field. instead: overrides, see `add_fields`."""
     instead = dict(instead)
     flag = instead.pop("flag", "--" + field.name.replace("_", "-"))
-    settings: dict[str, Any] = {"dest": field.name}
+    settings: Settings = {"dest": field.name}
     phrases = [phrase] if (phrase := _help(field)) else []
     if field.type == FieldDescriptor.TYPE_BOOL:
         settings |= {"action": argparse.BooleanOptionalAction, "default": None}

@@ -21,7 +21,7 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import DEADLINE_SECONDS, Operator, ensure_company, is_transient, unavailable_message
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Answer
-from makeready_cli.parsers import COMPANY_VARIABLE, Commands, command
+from makeready_cli.parsers import COMPANY_VARIABLE, Commands, Settings, command
 from makeready_cli.rpc.actor import add_actor, is_for_people
 from makeready_cli.rpc.arguments import COMPANY, IDEMPOTENCY_KEY, add_fields, request_of
 from makeready_cli.rpc.confirmations import confirmation
@@ -54,7 +54,7 @@ class RpcCommand:
     description: str = ""
     company: bool = True
     """Whether the company's id is the first argument."""
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Mapping[str, Settings] = field(default_factory=dict)
     """By field: overrides for argparse's `add_argument`; `flag` is the option's name."""
     hidden: tuple[str, ...] = ()
     """Fields that have no argument."""

@@ -6,13 +6,11 @@ By the RPC's name. `{name}` is a field of the response, `{unit[name]}` of a part
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
 
 from makeready_cli.errors import printable
-
-Record = Mapping[str, Any]
+from makeready_cli.output import Record
 
 
 def _assigned(ticket: Record) -> str:

@@ -16,7 +16,8 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.csv_text import csv_of
 from makeready_cli.errors import CommandError
-from makeready_cli.output import Answer, table
+from makeready_cli.output import Answer, Record, table
+from makeready_cli.parsers import Settings
 from makeready_cli.rpc.arguments import request_of
 from makeready_cli.rpc.command import RpcCommand, response_of
 from makeready_cli.rpc.rendering import cell, record_of
@@ -52,7 +53,7 @@ class Listing:
     def list(self) -> RpcCommand:
         """The command `list`."""
         fields = self.rpc.input_type.fields_by_name
-        settings: dict[str, dict[str, Any]] = {
+        settings: dict[str, Settings] = {
             name: {"required": False}
             for name, field in fields.items()
             if not field.has_presence and not field.is_repeated
@@ -81,7 +82,7 @@ class Listing:
     async def _listed(self, operator: Operator, arguments: argparse.Namespace, command: RpcCommand) -> Answer:
         await ensure_company(operator, arguments.company_id)
         request = request_of(self.rpc, arguments)
-        records: list[dict[str, Any]] = []
+        records: list[Record] = []
         while True:
             request.limit = min(PAGE, arguments.limit - len(records))
             page = await response_of(operator, command, request, arguments.company_id)
@@ -168,7 +169,7 @@ def _id(text: str) -> int | None:
     return None
 
 
-def _at(row: Mapping[str, Any], path: str) -> object:
+def _at(row: Record, path: str) -> object:
     """The value of a cell. `a|b` is a, or b where a is empty."""
     for alternative in path.split("|"):
         value: Any = row

@@ -11,18 +11,18 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from makeready.common.v1.documents_pb2 import Document
-from makeready_cli.output import instant, labels, table
+from makeready_cli.output import Record, instant, labels, table
 
 _CELL_POINTS_MAX = 60
 _NEXT = "next_"
 
 
-def record_of(message: Message) -> dict[str, Any]:
+def record_of(message: Message) -> Record:
     """A response as `--json` prints it. A response with a single message becomes that message, and a document its
     record. An absent field with presence is null."""
     fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
     if isinstance(message, Document):
-        record: dict[str, Any] = json.loads(message.json)
+        record: Record = json.loads(message.json)
         return record
     if len(fields) == 1:
         ((name, field),) = fields.items()
@@ -31,12 +31,12 @@ def record_of(message: Message) -> dict[str, Any]:
     return {name: _field_value(field, message, getattr(message, name)) for name, field in fields.items()}
 
 
-def picked(message: Message, columns: str) -> dict[str, Any]:
+def picked(message: Message, columns: str) -> Record:
     """Fields of a message as `record_of` has them, in the order of columns, which a space separates: `name`,
     `name=field` for a field of another name, and `name?` where an empty text or 0 is null. An enum's value that this
     release does not know is "unknown"."""
     fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
-    record: dict[str, Any] = {}
+    record: Record = {}
     for column in columns.split():
         name, _, field_name = column.rstrip("?").partition("=")
         field = fields[field_name or name]
@@ -63,7 +63,7 @@ def _item_value(field: FieldDescriptor, value: Any) -> Any:
     return record_of(value) if isinstance(value, Message) else value
 
 
-def text_of(value: Mapping[str, Any]) -> str:
+def text_of(value: Record) -> str:
     """Text for a person: the rows of a list and how to list the next ones, else one line for each field."""
     lists = [name for name, rows in value.items() if isinstance(rows, list)]
     others = {name: content for name, content in value.items() if name not in lists}

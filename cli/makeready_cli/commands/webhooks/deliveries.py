@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import secrets
-from typing import Any
 
 from chassis.schedule.instants import now
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -13,8 +12,8 @@ from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
 from makeready_cli.commands.webhooks import rendering as shapes
 from makeready_cli.errors import CommandError, UsageError, printable
-from makeready_cli.output import Answer, table
-from makeready_cli.parsers import Commands, command
+from makeready_cli.output import Answer, Record, table
+from makeready_cli.parsers import Commands, Settings, command
 from makeready_cli.rpc.actor import add_actor
 from makeready_cli.rpc.arguments import KEY_BYTES, add_option, request_of
 from makeready_cli.rpc.command import RpcCommand, add_commands
@@ -28,11 +27,11 @@ UNDELIVERED_PAGE = 1000
 RETRY_SECONDS = 60.0  # the attempt's own deadline, and that of another dispatcher's attempt that may be under way
 ALL_PARKED_SECONDS = 3600.0
 _PERIOD = ("event", "since", "until")
-_OF_EVENT: dict[str, dict[str, Any]] = {"event": {"metavar": "KEY"}}
-_FILTERS: dict[str, dict[str, Any]] = _OF_EVENT | {
+_OF_EVENT: dict[str, Settings] = {"event": {"metavar": "KEY"}}
+_FILTERS: dict[str, Settings] = _OF_EVENT | {
     "state": {"required": False, "metavar": None, "help": "only those in this state"}
 }
-_AT_MOST: dict[str, Any] = {"type": types.rows, "required": False, "help": "at most (default: all)"}
+_AT_MOST: Settings = {"type": types.rows, "required": False, "help": "at most (default: all)"}
 
 
 def add(verbs: Commands) -> None:
@@ -55,7 +54,7 @@ def add(verbs: Commands) -> None:
 
 
 def _commands() -> tuple[RpcCommand, ...]:
-    newest: dict[str, dict[str, Any]] = {
+    newest: dict[str, Settings] = {
         "limit": {**_AT_MOST, "default": PAGE, "help": f"at most (default {PAGE})"},
         "before_event_id": {"flag": "--before", "metavar": "EVENT_ID", "required": False, "default": ""},
         "entity_type": {"metavar": "KIND"},
@@ -216,7 +215,7 @@ async def _undelivered(
 
 
 def _listed(deliveries: list[pb.Delivery], more: bool, text: str) -> Answer:
-    value: dict[str, Any] = {"deliveries": [shapes.delivery_record(delivery) for delivery in deliveries]}
+    value: Record = {"deliveries": [shapes.delivery_record(delivery) for delivery in deliveries]}
     if more:
         value["more"] = True
         text += "\nMore follow; a larger --limit shows them."
@@ -231,8 +230,8 @@ async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
         return await _retry_all(operator, arguments)
     if arguments.event or arguments.since or arguments.until:
         raise UsageError("--event, --since and --until go with --all-parked")
-    done: list[dict[str, Any]] = []
-    refused: list[dict[str, Any]] = []
+    done: list[Record] = []
+    refused: list[Record] = []
     lines: list[str] = []
     keys = dict.fromkeys(arguments.deliveries)
     for event_id, sub_id in keys:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_cli.errors import printable
-from makeready_cli.output import labels
+from makeready_cli.output import Record, labels
 from makeready_cli.rpc.rendering import picked
 
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
@@ -22,7 +21,7 @@ _ATTEMPT = (
 )
 
 
-def delivery_record(delivery: pb.Delivery) -> dict[str, Any]:
+def delivery_record(delivery: pb.Delivery) -> Record:
     return picked(delivery, _DELIVERY) | {"attempts": [picked(attempt, _ATTEMPT) for attempt in delivery.attempts]}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_cli.calls import Operator, ensure_company
-from makeready_cli.output import Answer, table
+from makeready_cli.output import Answer, Record, table
 from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
@@ -119,7 +118,7 @@ def _acts() -> tuple[RpcCommand, ...]:
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
     request = pb.ListSubscriptionsRequest(limit=PAGE)
-    subscriptions: list[dict[str, Any]] = []
+    subscriptions: list[Record] = []
     while True:
         answer = await operator.call(
             "svc-webhooks", request, pb.ListSubscriptionsResponse, company_id=arguments.company_id
@@ -178,7 +177,7 @@ def _resumed(answer: pb.ResumeSubscriptionResponse, _arguments: argparse.Namespa
     return Answer(_health(subscription), text)
 
 
-def _health(subscription: dict[str, Any]) -> dict[str, Any]:
+def _health(subscription: Record) -> Record:
     return {"sub_id": subscription["entity_id"], "health": subscription["health"]}
 
 
