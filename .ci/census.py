@@ -194,11 +194,13 @@ def problems(files: Files, marks: Mapping[PurePath, str]) -> list[str]:
         if path.suffix != ".py" or path in marks or is_of_migrations(path):
             continue
         tree = ast.parse(content)
-        for line, name in names(tree):
-            if name in EMPTY_NAMES:
-                refused.append(f"{path}:{line}: the name {name} does not say what it holds")
-        for line, name, excess in [] if is_of_tests(path) else excesses(tree):
-            refused.append(f"{path}:{line}: {name} is one of the {excess}")
+        refused += [
+            f"{path}:{line}: the name {name} does not say what it holds"
+            for line, name in names(tree)
+            if name in EMPTY_NAMES
+        ]
+        if not is_of_tests(path):
+            refused += [f"{path}:{line}: {name} is one of the {excess}" for line, name, excess in excesses(tree)]
     return refused
 
 
