@@ -302,6 +302,18 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Alone]:
 
 
 @pytest.fixture(scope="session")
+async def crowded(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    """A migrated database for thousands of rows of other companies. In the service's own, the service would render and
+    index all of them."""
+    url = postgres_server.create_database("catalog_crowded")
+    await asyncio.to_thread(migrations.migrate, url, "svc_catalog", tables.metadata)
+    database = Database(url, application="tests")
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture(scope="session")
 def new_company(catalog: Catalog) -> Callable[[], Company]:
     """Creates companies without records."""
     return lambda: Company(catalog, next(_companies))

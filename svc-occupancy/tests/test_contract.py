@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import typing
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +41,30 @@ SERVICES = [
 ]
 
 
+@pytest.fixture(scope="module")
+async def channel(occupancy: RunningService) -> AsyncIterator[grpc.aio.Channel]:
+    async with occupancy.channel() as channel:
+        yield channel
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
-async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(occupancy: RunningService, rpc: Any, kind: str) -> None:
+async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
+    occupancy: RunningService, channel: grpc.aio.Channel, rpc: Any, kind: str
+) -> None:
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     issuer = issuer_of(kind, rpc)
     token = TokenSigner(occupancy.keys.folder / f"{issuer}.jwk").token(
         "svc-occupancy", Identity(kind, issuer, 7, scope="write")
     )
-    code = await code_of(occupancy, rpc, token)
+    code = await code_of(channel, rpc, token)
     assert (code is not grpc.StatusCode.PERMISSION_DENIED) == allowed
 
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
-async def test_a_token_that_proves_nothing_opens_nothing(occupancy: RunningService, fault: str) -> None:
+async def test_a_token_that_proves_nothing_opens_nothing(
+    occupancy: RunningService, channel: grpc.aio.Channel, fault: str
+) -> None:
     who, folder = Identity("caller", "gateway", 7, 1, "write", 3), occupancy.keys.folder
     token = {
         "none": "",
@@ -63,17 +74,16 @@ async def test_a_token_that_proves_nothing_opens_nothing(occupancy: RunningServi
     }[fault]
     for service in SERVICES:
         for rpc in service.methods:
-            assert await code_of(occupancy, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
+            assert await code_of(channel, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def code_of(occupancy: RunningService, rpc: Any, token: str) -> grpc.StatusCode:
-    async with occupancy.channel() as channel:
-        call: Any = channel.unary_unary(path_of(rpc))
-        try:
-            await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
-        except grpc.aio.AioRpcError as error:
-            return error.code()
-        return grpc.StatusCode.OK
+async def code_of(channel: grpc.aio.Channel, rpc: Any, token: str) -> grpc.StatusCode:
+    call: Any = channel.unary_unary(path_of(rpc))
+    try:
+        await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
 
 
 GOOD = {

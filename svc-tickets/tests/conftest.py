@@ -12,10 +12,12 @@ import pytest
 
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, STAFF, Identity
 from chassis.auth.rpcs import rpc_of
+from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
+from svc_tickets import tables
 from svc_tickets.replicas.consumer import put_references
 from svc_tickets.tickets.queries.read import TICKET_CHANGES
 from testkit.event_contract import check_outbox
@@ -116,6 +118,18 @@ def service(
     started.start()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+async def crowded(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    """A migrated database for thousands of rows of other companies. In the service's own, the service would render and
+    index all of them."""
+    url = postgres_server.create_database("tickets_crowded")
+    await asyncio.to_thread(migrations.migrate, url, "svc_tickets", tables.metadata)
+    database = Database(url, application="tests")
+    await database.open()
+    yield database
+    await database.close()
 
 
 @pytest.fixture(scope="session")

@@ -21,10 +21,10 @@ ENTRIES, ROWS = 20_000, 50
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_a_page_costs_itself(database: Database, analyzed: bool) -> None:
+async def test_a_page_costs_itself(crowded: Database, analyzed: bool) -> None:
     company_id = 10**12 + int(secrets.token_hex(4), 16)
-    audit = Audit(t.audit, database)
-    async with database.connection() as connection:
+    audit = Audit(t.audit, crowded)
+    async with crowded.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO audit (company_id, actor, action, subject, subject_id, before, after, request_id)"
             " SELECT $1, 'operator', 'x', CASE WHEN n % 100 = 0 THEN 'ticket' ELSE 'pm_task' END, n % 1000, '{}', '{}',"
@@ -33,7 +33,7 @@ async def test_a_page_costs_itself(database: Database, analyzed: bool) -> None:
             ENTRIES,
         )
     if analyzed:
-        await database.execute(Statement(text("ANALYZE audit")))
+        await crowded.execute(Statement(text("ANALYZE audit")))
     since, until = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (1980, 2200))
     values = {"company_id": company_id, "after_id": 0, "before_id": 2**62, "since": since, "until": until, "rows": ROWS}
     filters: tuple[dict[str, Any], ...] = (
@@ -50,7 +50,7 @@ async def test_a_page_costs_itself(database: Database, analyzed: bool) -> None:
         {"request_id": "r-7"},
     )
     for more in filters:
-        plan = await statement_plan(database, audit._pages[frozenset(more)], IN_ORDER, **values, **more)
+        plan = await statement_plan(crowded, audit._pages[frozenset(more)], IN_ORDER, **values, **more)
         assert plan.rows_met == plan.returned <= ROWS, (
             more,
             [node.get("Index Name", node["Node Type"]) for node in plan],

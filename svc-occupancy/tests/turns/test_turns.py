@@ -201,9 +201,9 @@ async def test_companies_may_use_the_same_external_ids(listed: Any, company: Any
 
 
 @pytest.fixture(scope="module")
-async def crowd(served: Database) -> None:
+async def crowd(database: Database) -> None:
     """Thousands of turns of company 91 around twenty of company 90; the statistics know few companies."""
-    async with served.connection() as connection:
+    async with database.connection() as connection:
         for company_id, first, many in ((91, 10**10, 4000), (90, 10**10 + 4000, 20), (91, 10**10 + 4020, 4000)):
             for rows in (
                 "property (id, company_id, version, name) SELECT i, $1, 1, 'x'",
@@ -227,10 +227,10 @@ async def crowd(served: Database) -> None:
     ],
 )
 async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows(
-    served: Database, crowd: None, names: list[str], index: str
+    database: Database, crowd: None, names: list[str], index: str
 ) -> None:
     filters = {"property_id": 10**10 + 4000, "unit_id": 10**10 + 4000, "status": "active"}
-    plan = await page_plan(served, TURNS_PAGE, 90, 50, **{name: filters[name] for name in names})
+    plan = await page_plan(database, TURNS_PAGE, 90, 50, **{name: filters[name] for name in names})
     (scan,) = (node for node in plan if node.get("Relation Name") == "transition")
     assert scan.get("Index Name") == index
     assert max(map(rows_looked_at, plan)) <= 51

@@ -116,9 +116,9 @@ async def test_another_companys_ticket_is_as_unknown_as_none(client: Any, strang
 
 
 @pytest.fixture(scope="module")
-async def crowd(database: Database) -> None:
+async def crowd(crowded: Database) -> Database:
     """Thousands of tickets of two companies around twenty of company 90, so that statistics cover few companies."""
-    async with database.connection() as connection:
+    async with crowded.connection() as connection:
         for company_id, first, many in (
             (91, 9 * 10**9, 4000),
             (90, 9 * 10**9 + 4000, 20),
@@ -137,6 +137,7 @@ async def crowd(database: Database) -> None:
                     f"INSERT INTO {replica} FROM generate_series($2::bigint, $2 + $3 - 1) i", company_id, first, many
                 )
         await connection.raw.execute("ANALYZE")
+    return crowded
 
 
 @pytest.mark.parametrize(
@@ -149,23 +150,21 @@ async def crowd(database: Database) -> None:
     ],
 )
 async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows(
-    database: Database, crowd: None, names: list[str], index: str
+    crowd: Database, names: list[str], index: str
 ) -> None:
     filters = {"property_id": 9 * 10**9 + 4000, "unit_id": 9 * 10**9 + 4000, "status": "Open"}
-    plan = await page_plan(database, TICKETS_PAGE, 90, 50, **{name: filters[name] for name in names})
+    plan = await page_plan(crowd, TICKETS_PAGE, 90, 50, **{name: filters[name] for name in names})
     (scan,) = (node for node in plan if node.get("Relation Name") == "ticket")
     assert scan.get("Index Name") == index
     assert max(map(rows_looked_at, plan)) <= 51
 
 
 @pytest.mark.parametrize("many", [1, 16, 32])
-async def test_tickets_that_are_fetched_together_are_met_by_their_keys(
-    database: Database, crowd: None, many: int
-) -> None:
+async def test_tickets_that_are_fetched_together_are_met_by_their_keys(crowd: Database, many: int) -> None:
     ids = [9 * 10**9 + 4000 + number for number in range(many)]  # from the 21st on of another company
     keys = {"company_ids": [90] * many, "ids": ids}
     for statement in (TICKET_DOCUMENTS._fetched, TICKET_DOCUMENTS._rendered):
-        plan = await statement_plan(database, statement, **keys)
+        plan = await statement_plan(crowd, statement, **keys)
         assert plan.returned == min(many, 20)
         assert not {"ticket", "property", "unit", "staff", "vendor"}.intersection(plan.whole_tables)
         assert max(map(rows_looked_at, plan)) <= many

@@ -29,20 +29,19 @@ LISTS = lists_of(read)
 
 
 @pytest.fixture(scope="module")
-async def crowd(database: Database) -> Database:
+async def crowd(crowded: Database) -> Database:
     # The planner's earlier statistics: companies of one unit each.
     for table, more in (("property", ""), ("unit", ", property_id")):
         ids = "SELECT n, n, 1, 'x'" + (", n" if more else "") + " FROM generate_series(900001, 900003) n"
-        await database.execute(Statement(text(f"INSERT INTO {table} (id, company_id, version, name{more}) {ids}")))
-    await make_crowd(database, FILLS)
-    return database
+        await crowded.execute(Statement(text(f"INSERT INTO {table} (id, company_id, version, name{more}) {ids}")))
+    await make_crowd(crowded, FILLS)
+    return crowded
 
 
-@pytest.mark.usefixtures("crowd")
-async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) -> None:
+async def test_a_new_ticket_finds_its_place_by_keys_alone(crowd: Database) -> None:
     last = f"SELECT max(id) FROM unit WHERE company_id = {IN_ORDER}"
-    arguments = {"requested_company_id": [IN_ORDER], "requested_unit_id": [await database.value(Statement(text(last)))]}
-    async with explained(database, numbering.PLACES_AND_NUMBERS.statement) as explain:
+    arguments = {"requested_company_id": [IN_ORDER], "requested_unit_id": [await crowd.value(Statement(text(last)))]}
+    async with explained(crowd, numbering.PLACES_AND_NUMBERS.statement) as explain:
         plan = await explain(**arguments, requested_asset_id=[0], wait="3s")
     assert plan.rows_met <= 10 and {"unit_pkey", "property_pkey"} <= set(plan.indexes), (plan.rows_met, plan.indexes)
 
