@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import BigInteger, select
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement
+from chassis.db.statements import Statement, param
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import schema
+from testkit.outboxes import OutboxRows
 
-_OUTBOX = Statement(select(schema.outbox.c.subject, schema.outbox.c.message).order_by(schema.outbox.c.event_id))
-_AUDIT = Statement(select(schema.audit).order_by(schema.audit.c.id))
+_OUTBOX = OutboxRows(schema.outbox)
+_AUDIT = Statement(
+    select(schema.audit).where(schema.audit.c.company_id == param("company_id", BigInteger)).order_by(schema.audit.c.id)
+)
 
 
 async def events(database: Database, company_id: int) -> list[tuple[str, Event]]:
     """Each event with its subject, without the producer."""
-    rows = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_OUTBOX)]
-    return [(subject.split(".", 2)[2], event) for subject, event in rows if event.company_id == company_id]
+    rows = await _OUTBOX.containing(database, Event(company_id=company_id))
+    parsed = [(row["subject"], Event.FromString(row["message"])) for row in rows]
+    return [(subject.split(".", 2)[2], event) for subject, event in parsed if event.company_id == company_id]
 
 
 async def public(database: Database, company_id: int) -> list[tuple[str, dict[str, Any], Any]]:
@@ -30,7 +34,7 @@ async def public(database: Database, company_id: int) -> list[tuple[str, dict[st
 
 async def audited(database: Database, company_id: int) -> list[tuple[str, str, str, int, Any, Any, str]]:
     """The actor, action, subject, subject's id, before, after and request of each entry."""
-    rows = [row for row in await database.rows(_AUDIT) if row["company_id"] == company_id]
+    rows = await database.rows(_AUDIT, company_id=company_id)
     return [
         (
             row["actor"],

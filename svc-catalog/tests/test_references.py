@@ -7,22 +7,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
-from sqlalchemy import select
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
 from makeready.catalog.v1 import places_pb2 as pb
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import field_rules, schema
 from svc_catalog.places import rules
+from testkit.outboxes import OutboxRows
 
-_RECORDED = Statement(select(schema.outbox.c.subject, schema.outbox.c.message).order_by(schema.outbox.c.recorded_at))
+_RECORDED = OutboxRows(schema.outbox, "recorded_at")
 
 
 async def events(database: Database, company_id: int) -> list[Event]:
-    recorded = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_RECORDED)]
+    rows = await _RECORDED.containing(database, Event(company_id=company_id))
+    recorded = [(row["subject"], Event.FromString(row["message"])) for row in rows]
     theirs = [(subject, event) for subject, event in recorded if event.company_id == company_id]
     assert {subject for subject, _ in theirs} <= {"events.svc-catalog.references"}
     return [event for _, event in theirs]

@@ -28,6 +28,7 @@ from makeready.occupancy.v1 import (
 )
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.outboxes import OutboxRows
 from testkit.patience import eventually
 from testkit.services import RunningService
 
@@ -66,12 +67,13 @@ async def until(read: Callable[[], Awaitable[Any]], expected: Any) -> float:
     return await eventually(is_there, lambda: last)
 
 
-_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
+_OUTBOX = OutboxRows(t.outbox)
 
 
 async def published(served: Database, company: Company) -> list[Event]:
     """The company's events in the order of their ids, which is the order of recording to the millisecond."""
-    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
+    rows = await _OUTBOX.containing(served, Event(company_id=company.id))
+    events = [Event.FromString(row["message"]) for row in rows]
     return [event for event in events if event.company_id == company.id]
 
 

@@ -9,11 +9,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
-
 from chassis.auth.identity import INTEGRATION, OPERATOR, STAFF, Identity
 from chassis.db.database import Database
-from chassis.db.statements import Statement
 from chassis.schedule import instants
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
@@ -21,6 +18,7 @@ from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 from svc_tickets.replicas.consumer import put_references
+from testkit.outboxes import OutboxRows
 from testkit.services import RunningService
 
 _ids = itertools.count(70_000)
@@ -115,12 +113,12 @@ async def sweep(service: RunningService, now: Any) -> dict[str, int]:
         return dict(answer.done)
 
 
+_OUTBOX = OutboxRows(t.outbox)
+
+
 async def fired(database: Database, company: Company, event: str) -> list[events_pb2.Event]:
     """The company's events with that key, oldest first."""
-    where = t.outbox.c.subject == f"events.svc-tickets.public.{event}"
-    rows = await database.rows(Statement(select(t.outbox.c.message).where(where).order_by(t.outbox.c.event_id)))
-    return [
-        event
-        for event in map(events_pb2.Event.FromString, (row["message"] for row in rows))
-        if event.company_id == company.id
-    ]
+    rows = await _OUTBOX.containing(database, events_pb2.Event(company_id=company.id))
+    subject = f"events.svc-tickets.public.{event}"
+    messages = [events_pb2.Event.FromString(row["message"]) for row in rows if row["subject"] == subject]
+    return [message for message in messages if message.company_id == company.id]

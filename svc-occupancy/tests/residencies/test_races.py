@@ -17,7 +17,7 @@ from chassis.refusals import Refusal
 from makeready.events.v1.events_pb2 import Event
 from svc_occupancy import tables as t
 
-from ..harness import Company, move_in, notice
+from ..harness import Company, move_in, notice, published
 
 ROUNDS = 12
 
@@ -86,7 +86,7 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
     )
     assert {reply for many in imported for reply in many} == {"changed"}
     rows = await rows_of(served, company)
-    events = [Event.FromString(row["message"]) for row in await served.rows(Statement(select(t.outbox.c.message)))]
+    events = await published(served, company)
     for unit_id, (early, moved, late, moved_too) in zip(firsts, outcomes, strict=True):
         (won,) = [reply for reply in (moved, moved_too) if isinstance(reply, dict)]
         assert isinstance(early, dict) and isinstance(late, dict)

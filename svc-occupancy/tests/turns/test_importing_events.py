@@ -7,17 +7,11 @@ import datetime
 import json
 from typing import Any
 
-from sqlalchemy import select
-
 from chassis.db.database import Database
-from chassis.db.statements import Statement
-from makeready.events.v1.events_pb2 import Event
 from makeready.occupancy.v1 import turns_pb2
-from svc_occupancy import tables as t
 
-from ..harness import Company
+from ..harness import Company, published
 
-_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 STATUS, SCHEDULE = "turn.status_changed", "turn.schedule_changed"
 
 
@@ -31,10 +25,10 @@ class Published:
 
     async def __call__(self) -> list[tuple[Any, ...]]:
         """The new events: event, the turn's external_id, from and to. Asserts that the data equal GET /turns/{id}."""
-        events = [Event.FromString(row["message"]) for row in await self._served.rows(_OUTBOX)]
+        events = await published(self._served, self._company)
         public = [event for event in events if event.company_id == self._company.id and event.HasField("public")]
         new, self._known = public[self._known :], len(public)
-        published = []
+        fired = []
         for event in new:
             request = turns_pb2.GetTurnRequest(turn_id=event.public.entity_id)
             response = await self._company.house("GetTurn", request, self._company.caller)
@@ -43,10 +37,10 @@ class Published:
             named = {STATUS: "unit_status", SCHEDULE: "projected_ready_on"}[event.public.event]
             assert list(change) == ["field", "from", "to"] and change["field"] == named
             external_id = json.loads(event.public.data)["external_id"]
-            published.append((event.public.event, external_id, change["from"], change["to"]))
+            fired.append((event.public.event, external_id, change["from"], change["to"]))
         instants = [(event.public.entity_id, event.occurred_at.ToNanoseconds()) for event in public]
         assert len(set(instants)) == len(instants), "two events of one turn share occurred_at"
-        return sorted(published, key=lambda entry: (entry[1], entry[0]))
+        return sorted(fired, key=lambda entry: (entry[1], entry[0]))
 
 
 TURN = {"external_id": "T1", "unit": "U1"}
@@ -114,6 +108,6 @@ async def test_a_file_that_waited_for_a_unit_comes_after_what_it_waited_for(comp
         assert not done
         before = datetime.datetime.now(datetime.UTC)
     assert await waiting == ["created"]
-    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
+    events = await published(served, company)
     (event,) = [message for message in events if message.company_id == company.id and message.HasField("public")]
     assert event.occurred_at.ToDatetime(datetime.UTC) > before

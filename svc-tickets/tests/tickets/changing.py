@@ -15,9 +15,10 @@ from sqlalchemy import func, select, text
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from makeready.events.v1.events_pb2 import Event
+from makeready.events.v1.events_pb2 import Event, PublicEvent
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
+from testkit.outboxes import OutboxRows
 from testkit.patience import PATIENCE_SECONDS
 
 NOTE = "Replaced the washer and tested it"
@@ -100,9 +101,12 @@ async def served(client: Any, ticket_id: int, who: Any = None) -> bytes:
     return document
 
 
+_OUTBOX = OutboxRows(t.outbox)
+
+
 async def events_of(database: Database, ticket_id: int) -> list[Event]:
     """The ticket's events, oldest first."""
-    rows = await database.rows(Statement(select(t.outbox.c.message)))
+    rows = await _OUTBOX.containing(database, PublicEvent(entity_id=ticket_id))
     events = [Event.FromString(row["message"]) for row in rows]
     of_tickets = [event for event in events if event.public.event.startswith("ticket.")]
     mine = [event for event in of_tickets if event.public.entity_id == ticket_id]
