@@ -153,6 +153,14 @@ async def refuse_older(connection: Any) -> None:
         )
 
 
+def _is_closed(raw: Any) -> bool:
+    """The pool takes a connection back that the server has closed: each call of it then raises InterfaceError."""
+    try:
+        return bool(raw.is_closed())
+    except asyncpg.InterfaceError:
+        return True
+
+
 class Database:
     """The pool. Every method raises DatabaseUnavailable if the server can't be reached, and DatabaseFull if its disk is
     full."""
@@ -311,7 +319,7 @@ class Database:
             is_clean = False
             try:
                 yield Connection(raw)
-                is_clean = not (raw.is_closed() or raw.is_in_transaction())
+                is_clean = not (_is_closed(raw) or raw.is_in_transaction())
             finally:
                 oldest = asyncio.get_running_loop().time() - KEPT_SECONDS
                 if is_clean and kept is self._kept and since > oldest and len(kept) < KEPT_MAX and not self._waiting:
@@ -332,7 +340,7 @@ class Database:
         """A connection, and when the pool gave it."""
         while self._kept:
             raw, since = self._kept.pop()
-            if not raw.is_closed():
+            if not _is_closed(raw):
                 return raw, since
             await self._pool.release(raw)
         self._waiting += 1

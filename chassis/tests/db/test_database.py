@@ -27,7 +27,7 @@ from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
 from makeready_local.databases import execute
 from testkit.folders import server_folder
-from testkit.patience import PATIENCE_SECONDS
+from testkit.patience import PATIENCE_SECONDS, eventually
 from testkit.plugin import PostgresServer
 from testkit.poolers import MODES, PgBouncer, pgbouncer
 
@@ -213,6 +213,27 @@ async def test_a_connection_goes_on_to_the_next_statement_without_the_pool(
         before = len(taken)
         await database.value(MANY)
         assert len(taken) == before + 1 and not database._kept, "all are back in the pool, which replaces old ones"
+
+
+async def test_a_connection_that_the_server_has_closed_does_not_go_on(how: dict[str, Any]) -> None:
+    async with opened_with(how, connections=2) as database, opened_with(how, connections=2) as other:
+        async with database.connection() as connection:
+            ended = connection.raw
+            process_id = await ended.fetchval("SELECT pg_backend_pid()")
+        assert database._kept
+        async with other.connection() as connection:
+            await connection.raw.execute(f"SELECT pg_terminate_backend({process_id})")
+        # asyncpg takes a closed connection back itself: each call of the one that was kept then raises.
+        await eventually(lambda: _is_taken_back(ended))
+        assert await database.value(MANY) == 0
+
+
+async def _is_taken_back(connection: Any) -> bool:
+    try:
+        connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True
+    return False
 
 
 async def test_a_connection_with_an_open_transaction_does_not_go_on(how: dict[str, Any]) -> None:
