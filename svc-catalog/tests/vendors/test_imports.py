@@ -34,8 +34,8 @@ FULL = {
 
 
 async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The company's stored vendors by external_id."""
-    rows = await database.rows(Statement(select(vendor)))
+    """The company's stored vendors by external_id, without what follows a write in the background."""
+    rows = await database.rows(Statement(select(*written_columns(vendor))))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
 
