@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 # One client often has a whole network of this size to itself.
 IPV6_CLIENT_BITS = 64
@@ -45,5 +44,5 @@ def client_name(address: Address) -> str:
 
 def _plain(address: Address) -> Address:
     """IPv4 where the address is IPv4 in IPv6's clothes."""
-    mapped: Any = getattr(address, "ipv4_mapped", None)
+    mapped = getattr(address, "ipv4_mapped", None)
     return mapped or address

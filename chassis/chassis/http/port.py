@@ -8,7 +8,6 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -233,7 +232,7 @@ class Port:
                 memory.give_back()
 
 
-def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
+def _listen(family: int, address: tuple[object, ...]) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 
 class MakereadyError(Exception):
@@ -34,7 +33,7 @@ class ApiError(MakereadyError):
         self.retry_after = retry_after
         """Seconds; None where the API named none."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Errors travel between processes: the default would call the class with the text alone."""
         again = functools.partial(type(self), request_id=self.request_id, retry_after=self.retry_after)
         return again, (self.status, self.code, self.message)

@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 from makeready_client import models
 from makeready_client.core import AsyncResource, Resource
@@ -118,5 +117,5 @@ class AsyncFollowing(AsyncResource):
 
 
 def _request(wait: int, event: models.EventKey | None, since: datetime.datetime | None) -> Request:
-    query: dict[str, Any] = {"wait": wait, "event": event, "since": since}
+    query: dict[str, object] = {"wait": wait, "event": event, "since": since}
     return Request("GET", "/events", query=query)

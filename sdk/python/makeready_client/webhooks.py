@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from makeready_client.errors import SignatureInvalid
 from makeready_client.events import decoded
@@ -85,7 +85,7 @@ def _read(headers: Headers | str | None) -> _Signature:
     return _Signature(timestamp, [text[3:] for text in signatures if text.startswith("v1,")], webhook_id)
 
 
-def _by_name(headers: Any) -> dict[str, str]:
+def _by_name(headers: Headers) -> dict[str, str]:
     """The values by their names in lower case. Raises SignatureInvalid for what is no headers."""
     try:
         pairs = list(headers.items() if hasattr(headers, "items") else headers)
