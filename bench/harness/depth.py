@@ -166,6 +166,7 @@ async def _ask(side: Side, seeded: Seeded, path: str, requests: int) -> dict[str
 async def _plans(database: Database, company_id: int, deep: int) -> str:
     async with database.connection() as connection:
         place = await connection.raw.fetchrow("SELECT property_id, unit_id FROM ticket WHERE id = $1", deep)
+    assert place is not None
     values: dict[str, Any] = {**place, "status": "Open", "ticket_number": 7}
     lines = [
         "| filters | page | shown | rows met | blocks | indexes of tickets |",
@@ -189,6 +190,7 @@ async def _searches(database: Database, company_id: int, deep: int) -> str:
     """The first page of searches, as people make them."""
     async with database.connection() as connection:
         place = await connection.raw.fetchrow("SELECT property_id, unit_id FROM ticket WHERE id = $1", deep)
+    assert place is not None
     lines = ["| search | found by | shown | rows met | blocks | indexes |", "|---|---|---:|---:|---:|---|"]
     for words, values in SEARCHES.items():
         request = pb.SearchTicketsRequest(

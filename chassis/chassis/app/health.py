@@ -9,6 +9,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from prometheus_client import Gauge
 
+from chassis.auth.rpcs import Context
+
 LIVENESS = "liveness"
 """The service by whose name a check asks whether the process lives; any other name asks whether it is ready."""
 # A check that is read takes this long and this many bytes at most. After one that takes more, none is read for a while.
@@ -54,15 +56,15 @@ class Health:
         SERVING.set(0)
         await self._servicer.enter_graceful_shutdown()
 
-    async def _check(self, _requests: Any, context: Any) -> Any:
+    async def _check(self, _requests: object, context: Context) -> Any:
         if not self.is_serving and await self._asks_for_liveness(context):
             return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
         return await self._servicer.Check(READY, context)
 
-    async def _watch(self, _requests: Any, context: Any) -> None:
+    async def _watch(self, _requests: object, context: Context) -> None:
         await self._servicer.Watch(READY, context)
 
-    async def _asks_for_liveness(self, context: Any) -> bool:
+    async def _asks_for_liveness(self, context: Context) -> bool:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(READ_SECONDS), self._reading:

@@ -18,6 +18,7 @@ from prometheus_client import Counter, Histogram
 from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, NOT_AGAIN, REFUSAL, refusal_message
 from chassis.auth.identity import Call, Identity, IdentityError, TokenVerifier
+from chassis.auth.rpcs import Context, Handler
 from chassis.db.database import ClockSkew, DatabaseFull
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import traces
@@ -61,7 +62,7 @@ def _enter_trace(metadata: Mapping[str, str | bytes]) -> None:
     traces.enter((traceparent,) if isinstance(traceparent, str) else ())
 
 
-async def _refuse(context: Any, rpc: str, error: IdentityError) -> None:
+async def _refuse(context: Context, rpc: str, error: IdentityError) -> None:
     log.warning("identity_refused", rpc=rpc, reason=str(error))
     await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
 
@@ -79,12 +80,12 @@ class _Rpcs(grpc.GenericRpcHandler):
         self.are_served = False
         """Before that, all are answered UNAVAILABLE."""
         self._ring = ring
-        self._served: dict[str, tuple[str, Access, grpc.RpcMethodHandler[Any, Any]]] = {}
+        self._served: dict[str, tuple[str, Access, Handler]] = {}
 
-    def add(self, path: str, short: str, access: Access, handler: grpc.RpcMethodHandler[Any, Any]) -> None:
+    def add(self, path: str, short: str, access: Access, handler: Handler) -> None:
         self._served[path] = short, access, handler
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
         served = self._served.get(handler_call_details.method)
         if served is None:
             return None
@@ -98,13 +99,13 @@ class _Rpcs(grpc.GenericRpcHandler):
         return handler
 
     @staticmethod
-    async def _starting(_requests: Any, context: Any) -> None:
+    async def _starting(_requests: object, context: Context) -> None:
         await context.abort(grpc.StatusCode.UNAVAILABLE, "the service is starting")
 
     @staticmethod
-    async def _refused(short: str, error: IdentityError, _requests: Any, context: Any) -> None:
+    async def _refused(short: str, error: IdentityError, _requests: object, context: Context) -> None:
         CALLS.labels(short, "failed").inc()
-        _enter_trace(dict(context.invocation_metadata()))
+        _enter_trace(dict(context.invocation_metadata() or ()))
         await _refuse(context, short, error)
 
 
@@ -117,7 +118,7 @@ class RpcServer:
         age = ("grpc.max_connection_age_ms", 1000 * connection_age_seconds)
         self._server = grpc.aio.server(options=[*SERVER_OPTIONS, age])
         self._rpcs = _Rpcs(ring)
-        self._handlers: set[asyncio.Task[Any]] = set()
+        self._handlers: set[asyncio.Task[object]] = set()
         self._listens = False
         self._opened = asyncio.Event()
 
@@ -176,7 +177,7 @@ class RpcServer:
         seconds = SECONDS.labels(short_name)
         served = CALLS.labels(short_name, "served")
 
-        async def handle(request: Any, context: Any) -> Any:
+        async def handle(request: Any, context: Context) -> Any:
             started = time.perf_counter()
             task = asyncio.current_task()
             assert task is not None
@@ -184,8 +185,8 @@ class RpcServer:
             outcome = "failed"
             request_id = ""
             try:
-                metadata = dict(context.invocation_metadata())
-                request_id = metadata.get("x-request-id", "")
+                metadata = dict(context.invocation_metadata() or ())
+                request_id = str(metadata.get("x-request-id", ""))
                 _enter_trace(metadata)
                 if "grpc-previous-rpc-attempts" in metadata:
                     REPEATED.labels(short_name).inc()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -16,6 +16,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 Method = grpc.aio.UnaryUnaryMultiCallable[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _rpcs: dict[type[Message], MethodDescriptor] = {}
 
 

@@ -19,7 +19,7 @@ from asyncpg import Record
 from chassis.changes.tables import served_of
 from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
-from chassis.db.statements import Statement
+from chassis.db.statements import Selection, Statement
 from chassis.lists.updated_since import is_of
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE, Renderer, Shape, Struct
 from makeready.common.v1.documents_pb2 import Document
@@ -36,7 +36,7 @@ class Documents(Generic[Struct]):
     declared with `make_followable`.
     """
 
-    def __init__(self, shape: Shape[Struct], joined: sa.Select[Any], table: sa.Table) -> None:
+    def __init__(self, shape: Shape[Struct], joined: Selection, table: sa.Table) -> None:
         self.shape, self.joined, self.table = shape, joined, table
         self._stored = shape.renderer().stored
         c = table.c
@@ -45,7 +45,7 @@ class Documents(Generic[Struct]):
         self.is_missing = c[DOCUMENT_SHAPE].is_distinct_from(number)
         """The condition of rows without a document of this shape."""
         document = sa.case((c[DOCUMENT_SHAPE] == number, c[DOCUMENT])).label("document")
-        self.rows: sa.Select[Any] = sa.select(c.id, document)
+        self.rows: Selection = sa.select(c.id, document)
         """The SELECT of a list: id, document. The document is null if it is missing."""
         keys = array_rows("keys", {"company_ids": sa.BigInteger, "ids": sa.BigInteger}, numbered=True)
         company = (c.company_id, keys.c.company_ids)

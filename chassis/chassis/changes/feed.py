@@ -27,7 +27,7 @@ from chassis.changes.documents import ONE_SNAPSHOT, Documents, has_all
 from chassis.changes.positions import Position, expired, horizon_columns, unpacked
 from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, XMIN, Follow, Xid8
 from chassis.db.database import IN_ORDER, Connection, Database
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Selection, Statement, param
 from chassis.lists.paging import ROWS_MAX, on_rows
 from chassis.records.shapes import Renderer
 from chassis.refusals import Unavailable
@@ -60,7 +60,7 @@ class Changes:
     are for ever. So such a feed fails when the service starts.
     """
 
-    def __init__(self, kind: str, records: Documents[Any] | sa.Select[Any], table: sa.Table | None = None) -> None:
+    def __init__(self, kind: str, records: Documents[Any] | Selection, table: sa.Table | None = None) -> None:
         self.kind = kind
         self.documents: Documents[Any] | None = None
         if isinstance(records, Documents):
@@ -207,7 +207,7 @@ class Changes:
 _ONE = sa.literal_column("1", sa.Integer)
 
 
-def unfollowed(rows: sa.Select[Any], table: sa.Table, follows: tuple[Follow, ...]) -> list[str]:
+def unfollowed(rows: Selection, table: sa.Table, follows: tuple[Follow, ...]) -> list[str]:
     """The columns of other tables in a SELECT that the records do not follow, as "property.name".
 
     Of several columns by which a table is joined, one suffices: it finds all records that show the row, and more. The

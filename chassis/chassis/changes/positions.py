@@ -15,12 +15,13 @@ it anew.
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from chassis.changes.tables import XMIN, Xid8
 from chassis.db.history import SERVER, TIMELINE
+from chassis.db.statements import Expression
 from chassis.refusals import Refusal
 
 _FORMAT = struct.Struct(">qQQQ")
@@ -57,7 +58,7 @@ def expired() -> Refusal:
     )
 
 
-def horizon_columns(epoch: sa.Table) -> list[sa.ColumnElement[Any]]:
+def horizon_columns(epoch: sa.Table) -> list[Expression]:
     """Columns of a SELECT from changes_epoch: epoch; the horizon: the oldest transaction that is under way (xmin), and
     the one that begins next (xmax); whether the stored numbers are this server's."""
     words: sa.ColumnElement[str] = sa.literal_column(

@@ -7,7 +7,7 @@ return pb.ListParcelsResponse(page=await self.parcels.page(company_id, request))
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic
 
 from google.protobuf.message import Message
@@ -16,6 +16,7 @@ from chassis.changes.documents import ONE_SNAPSHOT, Documents, Key, has_all
 from chassis.changes.feed import Changes, FeedRequest
 from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database
+from chassis.db.statements import Values
 from chassis.lists.paging import ROWS_MAX, Pages
 from chassis.records.shapes import Renderer, Struct
 from chassis.refusals import not_found
@@ -37,7 +38,7 @@ class RecordReads(Generic[Struct]):
         self._pages, self._changes = pages, changes
         self._fetches: Coalescer[Key, _Fetched] = Coalescer(self._fetch_several, self._fetch_alone)
 
-    async def page(self, company_id: int, request: Message, filters: Mapping[str, Any] | None = None) -> Page:
+    async def page(self, company_id: int, request: Message, filters: Values | None = None) -> Page:
         """A page of the list. request: has after_id and limit. filters: if not those that the request sets."""
         fields: Any = request
         limit = min(fields.limit, ROWS_MAX)

@@ -29,6 +29,7 @@ from sqlalchemy.types import UserDefinedType
 
 from chassis.changes import triggers
 from chassis.db.history import SERVER
+from chassis.db.statements import Expression
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 COLUMN = "changed_xid"
@@ -44,7 +45,7 @@ class Xid8(UserDefinedType[int]):
 
     cache_ok = True
 
-    def get_col_spec(self, **_: Any) -> str:
+    def get_col_spec(self, **_: object) -> str:
         return "xid8"
 
 
@@ -156,7 +157,7 @@ def served_of(table: sa.Table) -> list[sa.ColumnElement[bool]]:
     return [] if table.info[SERVED] is None else [table.info[SERVED]]
 
 
-def names_are_current(metadata: sa.MetaData, seen: sa.ColumnElement[Any] | None = None) -> sa.ColumnElement[bool]:
+def names_are_current(metadata: sa.MetaData, seen: Expression | None = None) -> sa.ColumnElement[bool]:
     """Whether no row that records show has changed since a reader's snapshot, for a record that is rendered before the
     transaction that writes it: its own snapshot sees every change that the reader's did not. seen: the reader's
     `NAMES_SEEN`; else the parameter names_seen."""

@@ -31,7 +31,7 @@ from chassis.db import revisions
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
 from chassis.db.rows import array_rows
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Expression, Statement, TableColumn, param
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 BATCH_ROWS = 500
@@ -85,7 +85,7 @@ class _MarkedRecords:
         c = table.c
         refers = c[follow.refers_by]
 
-        def theirs(row: Any) -> list[Any]:
+        def theirs(row: Any) -> list[Expression]:
             return [c.company_id == row.company_id, refers == row.refers_to, c.id > row.after_id, *served_of(table)]
 
         ordered = (
@@ -116,7 +116,7 @@ class _Missing:
     """
 
     def __init__(
-        self, table: sa.Table, name: str, condition: sa.ColumnElement[bool], *columns: sa.Column[Any], first: Place
+        self, table: sa.Table, name: str, condition: sa.ColumnElement[bool], *columns: TableColumn, first: Place
     ) -> None:
         """columns: those of the index that differ in the range. first: values of theirs before all records."""
         c = table.c

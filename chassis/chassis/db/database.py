@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from prometheus_client import Gauge
 
 from chassis.db import clocks, poolers, servers
 from chassis.db.servers import Servers
-from chassis.db.statements import CLOCK, Statement
+from chassis.db.statements import CLOCK, Statement, Values
 from chassis.refusals import Unavailable
 from chassis.runtime import database_urls
 from chassis.runtime.settings import SESSION, TRANSACTION, SettingsError
@@ -112,18 +112,18 @@ class Connection:
         self.changed: set[Change] = set()
         """The records that the transaction changes, passed to `Database.committed` once it has committed."""
 
-    async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+    async def rows(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         records: list[asyncpg.Record] = await self.raw.fetch(statement.sql, *statement.arguments(values))
         return records
 
-    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+    async def row(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         record: asyncpg.Record | None = await self.raw.fetchrow(statement.sql, *statement.arguments(values))
         return record
 
-    async def value(self, statement: Statement, **values: Any) -> Any:
+    async def value(self, statement: Statement, **values: object) -> Any:
         return await self.raw.fetchval(statement.sql, *statement.arguments(values))
 
-    async def execute(self, statement: Statement, **values: Any) -> str:
+    async def execute(self, statement: Statement, **values: object) -> str:
         status: str = await self.raw.execute(statement.sql, *statement.arguments(values))
         return status
 
@@ -132,7 +132,7 @@ def _unheard(_changed: Iterable[Change]) -> None:
     """For a database that no service writes through."""
 
 
-async def _no_reset(_connection: Any) -> None:
+async def _no_reset(_connection: asyncpg.Connection) -> None:
     """No reset query on release: 34 µs instead of 214 a use.
 
     Safe because pooled connections hold nothing beyond a transaction: SET LOCAL and *_xact_lock only, no
@@ -140,7 +140,7 @@ async def _no_reset(_connection: Any) -> None:
     """
 
 
-async def refuse_older(connection: Any) -> None:
+async def refuse_older(connection: asyncpg.Connection) -> None:
     """Raises SettingsError if a version before the first release made the database: its revisions are bare numbers.
 
     Any other revision is served: after a rollback of the code, the database has the revision of the next release.
@@ -195,7 +195,7 @@ class Database:
         """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
         self.committed: Callable[[Iterable[Change]], None] = _unheard
         """Called after a commit with the records that it changed. It must neither wait nor raise."""
-        self.hand_over: Callable[[Sequence[Mapping[str, Any]]], Awaitable[None]] | None = None
+        self.hand_over: Callable[[Sequence[Values]], Awaitable[None]] | None = None
         """Called after the commit of a write with its rows of the outbox, before the write is answered. It must not
         raise."""
 
@@ -269,11 +269,13 @@ class Database:
             return settings
         return {name: value for name, value in settings.items() if name in poolers.TRACKED}
 
-    async def _set(self, connection: Any) -> None:
+    async def _set(self, connection: asyncpg.Connection) -> None:
         await connection.execute(poolers.assignments(self._settings))
 
     @asynccontextmanager
-    async def session(self, application: str, *, connect_seconds: float = 5.0, **settings: str) -> AsyncIterator[Any]:
+    async def session(
+        self, application: str, *, connect_seconds: float = 5.0, **settings: str
+    ) -> AsyncIterator[asyncpg.Connection]:
         """A connection of its own to the server itself, beside the pool: for LISTEN, and for locks and roles that last
         longer than a transaction. settings: instead of those of the pool's. Raises LOST."""
         all_settings = self._settings | {"application_name": application} | settings
@@ -417,18 +419,18 @@ class Database:
             if connection.changed:
                 self.committed(connection.changed)
 
-    async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+    async def rows(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         async with self.connection() as connection:
             return await connection.rows(statement, **values)
 
-    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+    async def row(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         async with self.connection() as connection:
             return await connection.row(statement, **values)
 
-    async def value(self, statement: Statement, **values: Any) -> Any:
+    async def value(self, statement: Statement, **values: object) -> Any:
         async with self.connection() as connection:
             return await connection.value(statement, **values)
 
-    async def execute(self, statement: Statement, **values: Any) -> str:
+    async def execute(self, statement: Statement, **values: object) -> str:
         async with self.connection() as connection:
             return await connection.execute(statement, **values)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import importlib.resources
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 import structlog
@@ -37,6 +37,8 @@ LOCK_MILLISECONDS = 800
 ATTEMPTS, PAUSE_SECONDS = 60, 2.0
 """Of a revision that can't have its locks, about three minutes: somebody else's transaction holds them."""
 _GAVE_WAY = frozenset({"55P03", "40P01"})  # lock_not_available, deadlock_detected
+
+Outcome = TypeVar("Outcome")
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -65,7 +67,7 @@ async def _connected(url: str) -> AsyncIterator[AsyncConnection]:
         yield connection
 
 
-async def with_connection(url: str, work: Any) -> Any:
+async def with_connection(url: str, work: Callable[[Connection], Outcome]) -> Outcome:
     """Runs `work(connection)` in one transaction. Raises as `_connected` does."""
     async with _connected(url) as connection, connection.begin():
         return await connection.run_sync(work)
@@ -128,7 +130,7 @@ def _lock(connection: Connection, tables: Mapping[str, str]) -> None:
         connection.exec_driver_sql(f"LOCK TABLE {table} IN {mode} MODE")
 
 
-async def _gives_way(connection: AsyncConnection, step: Any) -> Any:
+async def _gives_way(connection: AsyncConnection, step: Callable[[Connection], Outcome]) -> Outcome:
     """Runs `step(connection)` in a transaction, and again if it can't have its locks. Raises DatabaseUnavailable."""
     statement = ""
     for attempt in range(1, ATTEMPTS + 1):
@@ -147,7 +149,7 @@ async def _gives_way(connection: AsyncConnection, step: Any) -> Any:
     )
 
 
-async def _refuse_foreign(connection: Any) -> None:
+async def _refuse_foreign(connection: asyncpg.Connection) -> None:
     foreign = await connection.fetchrow(
         "SELECT pg_get_userbyid(relowner) AS owner, current_user AS migrating FROM pg_class"
         " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE')"
@@ -160,7 +162,7 @@ async def _refuse_foreign(connection: Any) -> None:
         )
 
 
-def is_a_contexts(name: str | None, kind: str, _parents: Any) -> bool:
+def is_a_contexts(name: str | None, kind: str, _parents: object) -> bool:
     """Alembic's `include_name`: whether a comparison of the database with a context's tables looks at this."""
     return kind != "table" or name not in revisions.OF_MIGRATIONS
 

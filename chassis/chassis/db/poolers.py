@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
-from typing import Any
 
+import asyncpg
 import structlog
 
 from chassis.db.roles import identifier, literal
@@ -44,7 +44,7 @@ def assignments(settings: Mapping[str, str]) -> str:
     return "; ".join(f"SET {name} = {literal(value)}" for name, value in settings.items())
 
 
-async def keep_as_defaults(connection: Any, settings: Mapping[str, str]) -> None:
+async def keep_as_defaults(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
     """Makes the settings the defaults of the connection's role in its database, which every role may do for itself.
 
     connection: one to the server itself. If a default changes, the role's older connections, which lack it, are ended
@@ -55,7 +55,9 @@ async def keep_as_defaults(connection: Any, settings: Mapping[str, str]) -> None
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
         kept = dict(row[0].split("=", 1) for row in await connection.fetch(_DEFAULTS))
         changed = {name: value for name, value in defaults.items() if kept.get(name) != value}
-        role, database = await connection.fetchrow("SELECT current_user::text, current_database()::text")
+        names = await connection.fetchrow("SELECT current_user::text, current_database()::text")
+        assert names is not None
+        role, database = names
         place = f"{identifier(role)} IN DATABASE {identifier(database)}"
         for name, value in changed.items():
             await connection.execute(f"ALTER ROLE {place} SET {name} TO {literal(value)}")
@@ -63,7 +65,7 @@ async def keep_as_defaults(connection: Any, settings: Mapping[str, str]) -> None
         await _end_older(connection)
 
 
-async def _end_older(connection: Any) -> None:
+async def _end_older(connection: asyncpg.Connection) -> None:
     changed_at = await connection.fetchval("SELECT clock_timestamp()")
     for _ in range(int(OLDER_SECONDS / POLL_SECONDS)):
         older_count = await connection.fetchval(_OLDER, changed_at)
@@ -73,7 +75,7 @@ async def _end_older(connection: Any) -> None:
     log.warning("connections_without_defaults", count=older_count)
 
 
-async def refuse_others(connection: Any, settings: Mapping[str, str]) -> None:
+async def refuse_others(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
     """Raises SettingsError if the connection, one of the pooler's, has other settings: it signs in as another role."""
     # On a Unix socket, as a pooler may use it, the server says 0 for those of TCP.
     expected = {name: value for name, value in settings.items() if not name.startswith("tcp_")}
@@ -84,7 +86,7 @@ async def refuse_others(connection: Any, settings: Mapping[str, str]) -> None:
         )
 
 
-async def keeps_statements(connection: Any) -> bool:
+async def keeps_statements(connection: asyncpg.Connection) -> bool:
     """Whether a named statement is found again on another connection of the server, as PgBouncer from 1.21 on does it:
     there the statement has a name of the pooler's. connection: without a cache of statements."""
     name = f"makeready_{uuid.uuid4().hex}"

@@ -82,6 +82,7 @@ async def _look(database: Database, head: str) -> tuple[str, bool]:
     try:
         async with database.connection() as connection:
             there = await connection.raw.fetchrow(_THERE)
+            assert there is not None
             revision: str | None = await connection.raw.fetchval(_AT) if there["at"] else None
             # A database that an older release migrated has recorded nothing.
             has_head = revision == head or (there["recorded"] and await connection.raw.fetchval(IS_RECORDED, head))

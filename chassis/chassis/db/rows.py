@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import FromClause, Table, bindparam, func, insert, select, update
+from asyncpg import Record
+from sqlalchemy import FromClause, Table, TableValuedAlias, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement
+from chassis.db.statements import Expression, SqlType, Statement, Values
+
+# Parameters of `array_rows`: the values of each column.
+Arrays = dict[str, list[Any]]
 
 
-def array_rows(name: str, columns: Mapping[str, Any], *, prefix: str = "", numbered: bool = False) -> Any:
+def array_rows(
+    name: str, columns: Mapping[str, SqlType], *, prefix: str = "", numbered: bool = False
+) -> TableValuedAlias:
     """A table called `name` whose rows come from parameters: one array parameter, PREFIX + COLUMN, for each column.
 
     columns: their types by name. numbered: adds a column `n`, the row's number from 1.
@@ -23,17 +28,17 @@ def array_rows(name: str, columns: Mapping[str, Any], *, prefix: str = "", numbe
     return rows.render_derived(name=name)
 
 
-def array_rows_of(table: Table, names: Sequence[str], prefix: str = "") -> Any:
+def array_rows_of(table: Table, names: Sequence[str], prefix: str = "") -> TableValuedAlias:
     """`array_rows` of some columns of a table, called `given`."""
     return array_rows("given", {name: table.c[name].type for name in names}, prefix=prefix)
 
 
-def columns_of(rows: Sequence[Any], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:
+def columns_of(rows: Sequence[Values] | Sequence[Record], names: Sequence[str], prefix: str = "") -> Arrays:
     """Rows as arrays, for the parameters of `array_rows`."""
     return {prefix + name: [row[name] for row in rows] for name in names}
 
 
-def columns_of_tuples(rows: Sequence[Any]) -> dict[str, list[Any]]:
+def columns_of_tuples(rows: Sequence[Any]) -> Arrays:
     """As `columns_of`, for one or more NamedTuples of one class; twice as fast as by name."""
     return dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
 
@@ -41,13 +46,13 @@ def columns_of_tuples(rows: Sequence[Any]) -> dict[str, list[Any]]:
 class InsertMany:
     """Inserts rows of one table; columns that are not named take their server defaults."""
 
-    def __init__(self, table: Table, names: Sequence[str], *returning: ColumnElement[Any]) -> None:
+    def __init__(self, table: Table, names: Sequence[str], *returning: Expression) -> None:
         self._names = names
         source: FromClause = array_rows_of(table, names)
         form = insert(table).from_select(list(names), select(*source.c), include_defaults=False)
         self._statement = Statement(form.returning(*returning) if returning else form)
 
-    async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def run(self, connection: Connection, rows: Sequence[Values]) -> list[Any]:
         """Returns the `returning` columns of each row, in any order."""
         return await connection.rows(self._statement, **columns_of(rows, self._names)) if rows else []
 
@@ -63,6 +68,6 @@ class UpdateMany:
         form = update(table).where(*(table.c[name] == source.c[name] for name in key))
         self._statement = Statement(form.values({name: source.c[name] for name in set_names}))
 
-    async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    async def run(self, connection: Connection, rows: Sequence[Values]) -> None:
         if rows:
             await connection.execute(self._statement, **columns_of(rows, self._names))

@@ -8,7 +8,7 @@ compiled at its first use.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -24,6 +24,13 @@ CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() doe
 # A column or another expression, and a SELECT, whatever their SQL types are.
 Expression = sa.ColumnElement[Any]
 Selection = sa.Select[*tuple[Any, ...]]
+TableColumn = sa.Column[Any]
+Label = sa.Label[Any]
+SqlType = sa.types.TypeEngine[Any] | type[sa.types.TypeEngine[Any]]
+# The values of a row's columns, or of a statement's parameters, by name.
+Values = Mapping[str, Any]
+# As `Values`, while they are put together.
+NewValues = dict[str, Any]
 
 Row = TypeVar("Row")
 
@@ -31,16 +38,16 @@ Row = TypeVar("Row")
 class Runs(Protocol):
     """Runs statements: a connection or the database."""
 
-    async def rows(self, statement: Statement, **values: Any) -> list[Any]: ...
-    async def row(self, statement: Statement, **values: Any) -> Any: ...
+    async def rows(self, statement: Statement, **values: object) -> list[Any]: ...
+    async def row(self, statement: Statement, **values: object) -> Any: ...
 
 
-def param(name: str, kind: Any) -> sa.BindParameter[Any]:
+def param(name: str, kind: SqlType) -> sa.BindParameter[Any]:
     """A parameter of a statement, by name and type."""
     return sa.bindparam(name, type_=kind)
 
 
-def sql(text: str, **types: Any) -> sa.TextClause:
+def sql(text: str, **types: SqlType) -> sa.TextClause:
     """A statement that never varies, as SQL with parameters such as `:company_id`. types: of each parameter.
 
     Raises TypeError if the parameters of the SQL are not those of `types`.
@@ -107,7 +114,7 @@ class Statement:
             if name in self._names and not _is_sent_as_it_is(compiled.binds[name].type)
         }
 
-    def arguments(self, values: dict[str, Any]) -> list[Any]:
+    def arguments(self, values: Values) -> list[Any]:
         """The values in the order of `$1, $2, …`. Raises TypeError for a name too few or too many."""
         if values.keys() != self.parameters:
             raise TypeError(f"parameters {sorted(values.keys() ^ self.parameters)} are missing or unknown")
@@ -137,11 +144,11 @@ class Query(Generic[Row]):
         if columns != fields:
             raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")
 
-    async def rows(self, on: Runs, **values: Any) -> list[Row]:
+    async def rows(self, on: Runs, **values: object) -> list[Row]:
         """on: a connection or the database."""
         make = self._make
         return [make(*row) for row in await on.rows(self.statement, **values)]
 
-    async def row(self, on: Runs, **values: Any) -> Row | None:
+    async def row(self, on: Runs, **values: object) -> Row | None:
         record = await on.row(self.statement, **values)
         return None if record is None else self._make(*record)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 from aiohttp import web
 
@@ -53,7 +52,7 @@ class Answering:
         self._body, self._intake, self._sender = body, intake, sender
         self._request: Request | None = None
         """The request that `answer` works on."""
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[object] | None = None
         """Its task, if bytes of it are counted."""
         self._keeps_after_stream: bool | None = None
         """Whether another request may follow the answer that was streamed; None if none was."""

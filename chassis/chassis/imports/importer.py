@@ -19,7 +19,7 @@ from asyncpg import Record, UniqueViolationError
 from chassis.auth import identity
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import InsertMany, UpdateMany
-from chassis.db.statements import TEXTS, Statement, param
+from chassis.db.statements import TEXTS, NewValues, Selection, Statement, Values, param
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
@@ -49,8 +49,10 @@ class ExternalIds:
     growing, instead of 5. OFFSET prevents other join methods.
     """
 
-    def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Mapping[str, Any] = _KEPT) -> None:
-        named: Any = sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
+    def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Values = _KEPT) -> None:
+        named: sa.FromClause = (
+            sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
+        )
         if not replica:
             # Locked in the order of their ids, like all locks of many rows, so that transactions cannot deadlock.
             there = _each(table, named).lateral()
@@ -70,7 +72,7 @@ class ExternalIds:
         return {row["external_id"]: row for row in rows}
 
 
-def _each(table: sa.Table, named: Any, *columns: str) -> sa.Select[Any]:
+def _each(table: sa.Table, named: sa.FromClause, *columns: str) -> Selection:
     rows = sa.select(*(table.c[name] for name in ("id", "external_id", *columns))).offset(sa.literal_column("0"))
     return rows.where(
         table.c.company_id == param("company_id", sa.BigInteger), table.c.external_id == named.c.external_id
@@ -95,7 +97,7 @@ class ImportTable:
         self._counted = self._inserted = 0
         self._update = UpdateMany(table, (*stamped, *changeable))
 
-    async def insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    async def insert(self, connection: Connection, rows: Sequence[NewValues]) -> None:
         """Inserts the rows and sets each one's id."""
         ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
         for row in rows:
@@ -110,7 +112,7 @@ class ImportTable:
             await connection.execute(self._analyze)
             self._counted, self._inserted = await connection.value(self._count), 0
 
-    async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    async def update(self, connection: Connection, rows: Sequence[NewValues]) -> None:
         await self._update.run(connection, rows)
 
 
@@ -126,7 +128,7 @@ class ImportRow(Generic[Row]):
         # The stored record, if it exists.
         self.before: Record | None = None
         # The row's values, by column.
-        self.values: dict[str, Any] = {name: getattr(row, name) for name in self.given}
+        self.values: NewValues = {name: getattr(row, name) for name in self.given}
         # Whether the record changes through related records, although its own columns stay the same.
         self.touched = False
         # How many instants the change needs after the record's last one: one for each of its events.
@@ -202,9 +204,7 @@ class Batch(Generic[Row]):
         transactions published while it waited for them."""
         self.moment = max(self.moment, self._clock())
 
-    async def save(
-        self, connection: Connection, stored: ImportTable, defaults: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
+    async def save(self, connection: Connection, stored: ImportTable, defaults: Values) -> list[NewValues]:
         """Inserts new records and updates those that differ; returns both, with their ids and versions."""
         fresh, changed = [], []
         for line in self.good.values():
@@ -219,11 +219,11 @@ class Batch(Generic[Row]):
         await stored.update(connection, changed)
         return fresh + changed
 
-    def _after(self, line: ImportRow[Row], stored: ImportTable, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    def _after(self, line: ImportRow[Row], stored: ImportTable, defaults: Values) -> NewValues:
         """The whole record after the import."""
         before = line.before
         values = {name: line.values[name] for name in stored.changeable if name in line.values}
-        after: dict[str, Any] = dict.fromkeys(stored.changeable) if before is None else dict(before)
+        after: NewValues = dict.fromkeys(stored.changeable) if before is None else dict(before)
         after |= values
         for name, default in defaults.items():
             if after[name] is None:

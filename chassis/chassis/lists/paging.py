@@ -9,7 +9,7 @@ import datetime
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.util import ClauseAdapter
 
-from chassis.db.statements import Runs, Statement, param
+from chassis.db.statements import Expression, NewValues, Runs, Selection, Statement, Values, param
 from chassis.lists.updated_since import block_key, ids_changed, is_of, list_of, status_key, stretch
 from makeready.common.v1.documents_pb2 import Page
 
@@ -26,6 +26,8 @@ ROWS_MAX = 200
 SINCE, SINCE_COLUMN = "updated_since", "updated_at"
 STATUS = "status"
 PAGING = ("after_id", "limit")  # request fields that are not filters
+
+Clause = TypeVar("Clause", bound=sa.ClauseElement)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -63,7 +65,7 @@ class Pages:
 
     def __init__(
         self,
-        rows: sa.Select[Any],
+        rows: Selection,
         entity_id: sa.Column[int],
         filters: Mapping[str, sa.ColumnElement[bool]],
         visible: sa.ColumnElement[bool] | None = None,
@@ -76,7 +78,7 @@ class Pages:
         self._rows = rows
         self._entity_id = entity_id
         self.table: Any = entity_id.table
-        self.filters: Mapping[str, Any] = filters
+        self.filters: Values = filters
         self.visible = sa.true() if visible is None else visible
         self._statuses: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{status}'") for status in statuses]
         self._words = dict(enumerate(statuses, start=1))
@@ -101,7 +103,7 @@ class Pages:
             statement = self._statements[names] = Statement(visible.limit(param("rows", sa.Integer)))
         return statement
 
-    def _longest(self, names: frozenset[str]) -> tuple[sa.Select[Any], list[Any]]:
+    def _longest(self, names: frozenset[str]) -> tuple[Selection, list[Expression]]:
         """The longest page, from the record's table alone, and its order."""
         entity_id, after_id = self._entity_id, param("after_id", sa.BigInteger)
         record = sa.select(self.table)
@@ -180,7 +182,7 @@ class Pages:
         """Checks that the table has an index for every set of places and status, and those of `updated_since`."""
         c, entity_id = self.table.c, self._entity_id
         status = [self._having(STATUS)[0]] if STATUS in self.filters else []
-        needed: list[tuple[list[str], list[Any]]] = []
+        needed: list[tuple[list[str], list[Expression]]] = []
         for place in ([], *([name] for name in self._places if name in self.filters)):
             place_columns = [self._having(name)[0] for name in place]
             last = place_columns[0] if place_columns else c.company_id
@@ -221,9 +223,9 @@ class Pages:
                 statuses_here = f"{self._name.lower()} has {len(self._words)}"
                 raise TypeError(f"{name} has {many} values of {field.name}, and {statuses_here}.")
 
-    def filters_of(self, request: Message) -> dict[str, Any]:
+    def filters_of(self, request: Message) -> NewValues:
         """The filters that a request sets, by name, as values for their parameters."""
-        values: dict[str, Any] = {}
+        values: NewValues = {}
         for name in self.filters:
             if request.HasField(name):
                 value = getattr(request, name)
@@ -232,9 +234,7 @@ class Pages:
                 values[name] = value.ToDatetime(datetime.UTC) if name == SINCE else value
         return values
 
-    async def rows(
-        self, on: Runs, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
-    ) -> list[Record]:
+    async def rows(self, on: Runs, company_id: int, after_id: int, limit: int, filters: Values) -> list[Record]:
         """Up to limit + 1 rows; the extra row means that another page follows. on: a connection or the database."""
         return await on.rows(
             self.statement(frozenset(filters)),
@@ -245,7 +245,7 @@ class Pages:
         )
 
 
-def on_rows(clause: Any, rows: Any) -> Any:
+def on_rows(clause: Clause, rows: sa.FromClause) -> Clause:
     """The clause with the columns of a subquery or an alias in place of those of its table."""
     return ClauseAdapter(rows).traverse(clause)
 

@@ -8,13 +8,13 @@ that it does not slow down every write.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import structlog
 from prometheus_client import Counter
 
 from chassis.auth.clients import ServiceClient
+from chassis.db.statements import Values
 from chassis.messaging.outbox import Outbox
 from makeready.events.v1 import events_pb2 as pb
 
@@ -38,7 +38,7 @@ class Handover:
         self._subject = f"events.{outbox.producer}.references"
         self._paused_until = float("-inf")
 
-    async def bring(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    async def bring(self, rows: Sequence[Values]) -> None:
         """rows: of the outbox, committed. Takes DEADLINE_SECONDS at most; never raises."""
         messages = [row["message"] for row in rows if row["subject"] == self._subject]
         if not messages:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import UUID
 
 from chassis.db.database import Change, Connection
 from chassis.db.rows import InsertMany
-from chassis.db.statements import CLOCK, TIME
+from chassis.db.statements import CLOCK, TIME, NewValues
 from chassis.runtime import traces
 from makeready.common.v1.options_pb2 import label
 from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
@@ -113,7 +113,7 @@ class Outbox:
         data: bytes,
         change: bytes = b"",
         request_id: str = "",
-    ) -> dict[str, Any]:
+    ) -> NewValues:
         """The row of a public event, which subscriptions can name. data: the record as its GET serves it now.
         change: {field, from, to} as JSON; else empty. Beside the columns it has the object and the instant, for `add`.
 
@@ -127,7 +127,7 @@ class Outbox:
 
     def references(
         self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
-    ) -> dict[str, Any]:
+    ) -> NewValues:
         """The row of an event with rows for other contexts' replicas."""
         message = Event(company_id=company_id, request_id=request_id, references=references)
         changed = [
@@ -135,11 +135,11 @@ class Outbox:
         ]
         return self._row(message, occurred_at, changed)
 
-    def cause(self, message: Event) -> dict[str, Any]:
+    def cause(self, message: Event) -> NewValues:
         """The row of an event here that has an effect in another context. message: all but its id."""
         return self._row(message, message.occurred_at.ToDatetime(datetime.UTC), [])
 
-    def _row(self, message: Event, occurred_at: datetime.datetime, changed: list[Change]) -> dict[str, Any]:
+    def _row(self, message: Event, occurred_at: datetime.datetime, changed: list[Change]) -> NewValues:
         event_id = uuid7()
         message.event_id = str(event_id)
         message.traceparent = traces.current()
@@ -147,7 +147,7 @@ class Outbox:
         subject = f"events.{self.producer}.{content_of(message)}"
         return {"event_id": event_id, "subject": subject, "message": message.SerializeToString(), CHANGED: changed}
 
-    async def add(self, connection: Connection, row: dict[str, Any]) -> None:
+    async def add(self, connection: Connection, row: NewValues) -> None:
         """Records an event in the caller's transaction. Call `wake` once it has committed.
 
         Raises ValueError unless it is later than the transaction's last public event of the same object: receivers
@@ -155,14 +155,14 @@ class Outbox:
         """
         await self.add_many(connection, [row])
 
-    async def add_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    async def add_many(self, connection: Connection, rows: Sequence[NewValues]) -> None:
         """As `add`, for several events in one statement."""
         self._check_instants(connection, rows)
         await self._insert_many.run(connection, rows)
         for row in rows:
             connection.changed.update(row.get(CHANGED, ()))
 
-    def _check_instants(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    def _check_instants(self, connection: Connection, rows: Sequence[NewValues]) -> None:
         last = self._last.setdefault(connection, {})
         for row in rows:
             if "object" not in row:

@@ -78,7 +78,7 @@ class NatsConnection(Client):
         super().__init__()
         self._named = nats_servers(url)
         self._tls = tls or (ssl.create_default_context() if self._named.is_encrypted else None)
-        self._reconnecting: asyncio.Task[Any] | None = None
+        self._reconnecting: asyncio.Task[object] | None = None
         self._lost_at = math.inf
 
     @property

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
+from chassis.db.statements import Values
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from chassis.schedule.instants import Clock
@@ -144,7 +145,7 @@ def _check_escapes(fields: object, keys_with_nul: Collection[str]) -> None:
         _refuse_json("it holds the character NUL")
 
 
-def canonical(fields: Mapping[str, Any]) -> bytes:
+def canonical(fields: Values) -> bytes:
     """Bytes for fingerprints: the same for equal JSON, however it was written."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -153,7 +154,7 @@ Check = Callable[[Any, str], Any]
 Plan = Mapping[str, tuple[bool, Check]]  # by field: whether it is required, and its check
 
 
-def check(kind: type[Body], fields: Mapping[str, Any], within: str = "", clock: Clock = instants.now) -> Body:
+def check(kind: type[Body], fields: Values, within: str = "", clock: Clock = instants.now) -> Body:
     """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
 
     within: the object's place in the body, if it is not the body itself, for example "parties[0]". clock: for instants
@@ -170,7 +171,7 @@ def check(kind: type[Body], fields: Mapping[str, Any], within: str = "", clock: 
     return _checked(kind, plan, fields, clock, f"{within}." if within else "")
 
 
-def _checked(kind: type[Body], plan: Plan, fields: Mapping[str, Any], clock: Clock, prefix: str = "") -> Body:
+def _checked(kind: type[Body], plan: Plan, fields: Values, clock: Clock, prefix: str = "") -> Body:
     values = {}
     for name, (required, examine) in plan.items():
         value = fields.get(name)
@@ -191,12 +192,12 @@ def past_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.encode_name for field in msgspec.structs.fields(kind) if _is_past(hints[field.name]))
 
 
-def _is_past(hint: Any) -> bool:
+def _is_past(hint: object) -> bool:
     arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return any(isinstance(marker, Past) for arm in arms for marker in getattr(arm, "__metadata__", ()))
 
 
-def _refuse_future(names: tuple[str, ...], values: Mapping[str, Any], clock: Clock, prefix: str) -> None:
+def _refuse_future(names: tuple[str, ...], values: Values, clock: Clock, prefix: str) -> None:
     instants_given = [(name, values[name]) for name in names if name in values]
     if not instants_given:
         return
@@ -224,7 +225,7 @@ def _plan(kind: type[msgspec.Struct]) -> Plan:
     }
 
 
-def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
+def _check_for(hint: object) -> Check:  # noqa: PLR0911 - one line a type
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (arm for arm in typing.get_args(hint) if arm is not type(None))
@@ -244,7 +245,7 @@ def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
         return functools.partial(_object, hint)
     if origin is list:
         return functools.partial(_list, _check_for(typing.get_args(hint)[0]))
-    plain: dict[Any, Check] = {
+    plain: dict[object, Check] = {
         str: functools.partial(_text, Text()),
         int: _integer,
         float: _number,
@@ -255,12 +256,12 @@ def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
     return plain[hint]
 
 
-def _id(value: Any, name: str) -> int:
+def _id(value: object, name: str) -> int:
     number = _integer(value, name)
     return number if 0 < number <= ID_MAX else 0
 
 
-def _integer(value: Any, name: str) -> int:
+def _integer(value: object, name: str) -> int:
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is not int:
@@ -268,8 +269,8 @@ def _integer(value: Any, name: str) -> int:
     return value
 
 
-def _number(value: Any, name: str) -> float:
-    if type(value) not in (int, float):
+def _number(value: object, name: str) -> float:
+    if type(value) is not int and type(value) is not float:
         raise invalid_request(f"{name} must be a number.", name)
     try:
         number = float(value)
@@ -280,7 +281,7 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _bounded(bounds: Between, examine: Check, value: Any, name: str) -> Any:
+def _bounded(bounds: Between, examine: Check, value: object, name: str) -> Any:
     if type(value) is list and not bounds.lowest <= len(value) <= bounds.highest:
         raise invalid_request(f"{name} must have from {bounds.lowest} to {bounds.highest} entries.", name)
     number = examine(value, name)
@@ -289,13 +290,13 @@ def _bounded(bounds: Between, examine: Check, value: Any, name: str) -> Any:
     return number
 
 
-def _boolean(value: Any, name: str) -> bool:
+def _boolean(value: object, name: str) -> bool:
     if type(value) is not bool:
         raise invalid_request(f"{name} must be true or false.", name)
     return value
 
 
-def _text(rules: Text, value: Any, name: str) -> str:
+def _text(rules: Text, value: object, name: str) -> str:
     if type(value) is not str:
         raise invalid_request(f"{name} must be a string.", name)
     if rules.has_own_rule:
@@ -321,7 +322,7 @@ def is_blank(value: str) -> bool:
     return all(unicodedata.category(sign) in _UNSEEN_CATEGORIES or sign in _UNSEEN for sign in value)
 
 
-def _one_of(allowed: tuple[str, ...], value: Any, name: str) -> str:
+def _one_of(allowed: tuple[str, ...], value: object, name: str) -> str:
     if type(value) is not str:
         raise invalid_request(f"{name} must be a string.", name)
     if value not in allowed:
@@ -329,19 +330,19 @@ def _one_of(allowed: tuple[str, ...], value: Any, name: str) -> str:
     return value
 
 
-def _list(item: Check, value: Any, name: str) -> list[Any]:
+def _list(item: Check, value: object, name: str) -> list[Any]:
     if type(value) is not list:
         raise invalid_request(f"{name} must be an array.", name)
     return [item(element, f"{name}[{index}]") for index, element in enumerate(value)]
 
 
-def _object(kind: type[msgspec.Struct], value: Any, name: str) -> msgspec.Struct:
+def _object(kind: type[msgspec.Struct], value: object, name: str) -> msgspec.Struct:
     if type(value) is not dict:
         raise invalid_request(f"{name} must be an object.", name)
     return check(kind, value, name)
 
 
-def _date(value: Any, name: str) -> datetime.date:
+def _date(value: object, name: str) -> datetime.date:
     # fromisoformat alone also accepts 20260131 and week dates.
     if type(value) is str and len(value) == 10 and value.isascii() and value[4] == value[7] == "-":
         try:
@@ -374,7 +375,7 @@ def date_time(value: str) -> datetime.datetime | None:
         return None
 
 
-def _date_time(value: Any, name: str) -> datetime.datetime:
+def _date_time(value: object, name: str) -> datetime.datetime:
     instant = date_time(value) if type(value) is str else None
     if instant is None:
         raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
@@ -406,7 +407,7 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def check_row(kind: type[Body], cells: Mapping[str, Any], clock: Clock = instants.now) -> Body:
+def check_row(kind: type[Body], cells: Values, clock: Clock = instants.now) -> Body:
     """As `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
     A date in a date-time's place is midnight UTC. The caller refuses keys that the Struct lacks. Raises Refusal with
@@ -426,5 +427,5 @@ def _row_plan(kind: type[msgspec.Struct]) -> Plan:
     return plan
 
 
-def _read_and_check(read: Callable[[str], Any], examine: Check, value: Any, name: str) -> Any:
+def _read_and_check(read: Callable[[str], Any], examine: Check, value: object, name: str) -> Any:
     return examine(read(value) if type(value) is str else value, name)

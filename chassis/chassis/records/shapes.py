@@ -28,12 +28,15 @@ import msgspec
 import sqlalchemy as sa
 from asyncpg import Record as Row
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import NamedFromClause
 
+from chassis.db.statements import Expression, NewValues, Selection, TableColumn, Values
 from chassis.schedule.instants import printed
 from makeready.common.v1.documents_pb2 import Document
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
-Source = ColumnElement[Any] | sa.Column[Any]
+Columns = Row | Sequence[Any]
+Source = Expression | TableColumn
 
 encode = msgspec.json.Encoder().encode
 
@@ -60,7 +63,9 @@ class Nested:
     optional: the part is null if its first column is, as after an outer join.
     """
 
-    def __init__(self, struct: type[msgspec.Struct], table: Any, optional: bool = False, **fields: Any) -> None:
+    def __init__(
+        self, struct: type[msgspec.Struct], table: NamedFromClause, optional: bool = False, **fields: object
+    ) -> None:
         self.struct, self.table, self.optional, self.fields = struct, table, optional, fields
 
 
@@ -95,12 +100,14 @@ class Shape(Generic[Struct]):
     whose type or nullability does not fit its field.
     """
 
-    def __init__(self, struct: type[Struct], table: Any, *, version: Source | None = None, **fields: Any) -> None:
+    def __init__(
+        self, struct: type[Struct], table: NamedFromClause, *, version: Source | None = None, **fields: object
+    ) -> None:
         """version: a column after all others, for `Renderer.document`."""
         self.struct = struct
         self._columns: list[Source] = []
         self._paths: dict[str, int] = {}
-        self._names: dict[str, Any] = {"printed": printed}
+        self._names: NewValues = {"printed": printed}
         self._links: list[tuple[str, str]] = []
         self._fields: list[str] = []
         self._body = self._struct(struct, table, fields, "")
@@ -124,7 +131,7 @@ class Shape(Generic[Struct]):
         """Values by column, of a row that is about to be inserted, as a row to render. An absent column is null."""
         return [values.get(column) for column in self.columns]
 
-    def select(self, source: Any) -> sa.Select[Any]:
+    def select(self, source: sa.FromClause) -> Selection:
         """All rows of a table or join, with these columns and no others."""
         labelled = (column.label(f"c{position}") for position, column in enumerate(self.columns))
         return sa.select(*labelled).select_from(source)
@@ -133,7 +140,7 @@ class Shape(Generic[Struct]):
         """links_url: the address that links start with, without a slash at its end."""
         return Renderer(self, links_url)
 
-    def compiled(self, links_url: str) -> Callable[[Any], Struct]:
+    def compiled(self, links_url: str) -> Callable[[Columns], Struct]:
         """The function that renders a row."""
         names = ", ".join(f"c{position}" for position in range(len(self.columns)))
         source = f"def render(row):\n    ({names},) = row\n    return {self._body}\n"
@@ -141,7 +148,7 @@ class Shape(Generic[Struct]):
         for name, path in self._links:
             scope[name] = f"{links_url}{path}"
         exec(compile(source, f"<shape of {self.struct.__name__}>", "exec"), scope)  # noqa: S102 - from columns alone
-        render: Callable[[Any], Struct] = scope["render"]
+        render: Callable[[Columns], Struct] = scope["render"]
         return render
 
     def _take(self, path: str, column: Source) -> int:
@@ -154,12 +161,12 @@ class Shape(Generic[Struct]):
             self._paths[path] = index
         return index
 
-    def _constant(self, value: Any) -> str:
+    def _constant(self, value: object) -> str:
         name = f"k{len(self._names)}"
         self._names[name] = value
         return name
 
-    def _struct(self, struct: type[msgspec.Struct], table: Any, sources: Mapping[str, Any], prefix: str) -> str:
+    def _struct(self, struct: type[msgspec.Struct], table: NamedFromClause, sources: Values, prefix: str) -> str:
         """The expression that makes the Struct."""
         unknown = sources.keys() - set(struct.__struct_fields__)
         if unknown:
@@ -182,7 +189,9 @@ class Shape(Generic[Struct]):
         words = (f"{name}={values[name]}" if keyword else values[name] for name in struct.__struct_fields__)
         return f"{self._constant(struct)}({', '.join(words)})"
 
-    def _value(self, struct: type[msgspec.Struct], table: Any, name: str, hint: Any, source: Any, path: str) -> str:
+    def _value(
+        self, struct: type[msgspec.Struct], table: NamedFromClause, name: str, hint: object, source: object, path: str
+    ) -> str:
         """The expression that gives a field its value."""
         if isinstance(source, Nested):
             return self._part(source, path)
@@ -240,13 +249,13 @@ class Renderer(Generic[Struct]):
 
     def __init__(self, shape: Shape[Struct], links_url: str) -> None:
         self.shape = shape
-        self.record: Callable[[Row | Sequence[Any]], Struct] = shape.compiled(links_url)
+        self.record: Callable[[Columns], Struct] = shape.compiled(links_url)
         """The record of a row."""
         self._without_base = shape.compiled("\0")
         self._base = encode(links_url)[1:-1]
         self._width = len(shape.columns)
 
-    def stored(self, row: Row | Sequence[Any]) -> bytes:
+    def stored(self, row: Columns) -> bytes:
         """The JSON of a row for its column `document`: the byte 0, which no JSON has, is where links have their base.
 
         Only a link has a NUL: PostgreSQL's texts have none.
@@ -257,23 +266,23 @@ class Renderer(Generic[Struct]):
         """The JSON of one or more documents that `stored` has made."""
         return documents.replace(b"\0", self._base)
 
-    def json(self, row: Row | Sequence[Any]) -> bytes:
+    def json(self, row: Columns) -> bytes:
         return encode(self.record(row))
 
-    def document(self, row: Row | Sequence[Any]) -> Document:
+    def document(self, row: Columns) -> Document:
         """The record with its id and version, for a shape that has both."""
         return self.record_and_document(row)[1]
 
-    def record_and_document(self, row: Row | Sequence[Any]) -> tuple[Struct, Document]:
+    def record_and_document(self, row: Columns) -> tuple[Struct, Document]:
         """The record and its document, rendered once."""
         record = self.record(row)
         return record, Document(json=encode(record), entity_id=row[0], version=row[self._width - 1])
 
-    def record_of_wider_row(self, row: Row | Sequence[Any]) -> Struct:
+    def record_of_wider_row(self, row: Columns) -> Struct:
         """The record of a row that has more columns after the shape's."""
         return self.record(tuple(row)[: self._width])
 
-    def columns(self, row: Row | Sequence[Any]) -> dict[str, Any]:
+    def columns(self, row: Columns) -> NewValues:
         """The columns of a row's document, for the statement that writes the row."""
         return {DOCUMENT: self.stored(row), DOCUMENT_SHAPE: self.shape.number}
 
@@ -282,7 +291,7 @@ class Renderer(Generic[Struct]):
         return self.record(self.shape.row(values))
 
 
-def _only_value(hint: Any) -> Any:
+def _only_value(hint: object) -> Any:
     """The value of a Literal with one value; else None."""
     if typing.get_origin(hint) is Literal and len(typing.get_args(hint)) == 1:
         return typing.get_args(hint)[0]
@@ -301,7 +310,7 @@ def _plain(hint: Any) -> frozenset[type]:
     return frozenset([origin or hint])
 
 
-def _check(struct: type[msgspec.Struct], name: str, hint: Any, column: Source, is_own: bool) -> None:
+def _check(struct: type[msgspec.Struct], name: str, hint: object, column: Source, is_own: bool) -> None:
     """Raises TypeError if a column can't fill the field. is_own: of the record's own table, never outer joined."""
     allowed = _plain(hint)
     fits = next((python for kind, python in _PYTHON if isinstance(column.type, kind)), None)

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
+from google.protobuf.message import Message
 from prometheus_client import Counter
 
 from chassis.auth.clients import ServiceClient
 from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Produced
 from chassis.refusals import Refusal, Unavailable
-from chassis.replicas.tables import Fields, Key, Replicas, value_of
+from chassis.replicas.tables import Fields, Key, Reference, Replicas, value_of
 from makeready.events.v1 import events_pb2, replicas_pb2
 
 PAGE_ROWS = 1000
@@ -79,7 +80,7 @@ class ReplicaCheck:
                 getattr(references, kind).extend(sure)
         return waiting
 
-    def _remove_foreign(self, producer: str, references: Any) -> None:
+    def _remove_foreign(self, producer: str, references: Message) -> None:
         for kind, owner in self._replicas.owners.items():
             rows = getattr(references, kind)
             if rows and owner != producer:
@@ -121,13 +122,13 @@ class ReplicaCheck:
             log.error("replica_corrected", kind=kind, rows=corrected, unknown_to_owner=[row_id for _, row_id in hidden])
         return len(corrected) + len(hidden)
 
-    async def _store(self, connection: Connection, kind: str, rows: Sequence[Any], *, overwrite: bool) -> None:
+    async def _store(self, connection: Connection, kind: str, rows: Sequence[Reference], *, overwrite: bool) -> None:
         references: Any = {kind: rows}
         await self._replicas.put(connection, [events_pb2.References(**references)], overwrite)
 
-    async def _ask(self, kind: str, keys: Sequence[Key]) -> list[Any]:
+    async def _ask(self, kind: str, keys: Sequence[Key]) -> list[Reference]:
         owner = self._owners[kind]
-        owned: list[Any] = []
+        owned: list[Reference] = []
         for start in range(0, len(keys), PAGE_ROWS):
             places = [replicas_pb2.Place(company_id=key[0], id=key[1]) for key in keys[start : start + PAGE_ROWS]]
             request = replicas_pb2.ListReferencesRequest(kind=kind, places=places)
@@ -161,14 +162,14 @@ class ReplicaCheck:
         return wrong
 
 
-def references_in(event: events_pb2.Event) -> list[Any]:
+def references_in(event: events_pb2.Event) -> list[Message]:
     """The references that the event carries."""
     if event.HasField("references"):
         return [event.references]
     return [event.inspection_row_failed.places] if event.HasField("inspection_row_failed") else []
 
 
-def _key(row: Any) -> Key:
+def _key(row: Reference) -> Key:
     return getattr(row, "company_id", row.id), row.id
 
 
@@ -177,20 +178,20 @@ def _stored_key(row: Fields) -> Key:
     return company_id, row["id"]
 
 
-def _same(row: Any, stored: Fields | None) -> bool:
+def _same(row: Reference, stored: Fields | None) -> bool:
     return stored is not None and all(value_of(row, name) == value for name, value in stored.items())
 
 
-def _doubtful(rows: Sequence[Any], stored: Mapping[int, Fields]) -> set[int]:
+def _doubtful(rows: Sequence[Reference], stored: Mapping[int, Fields]) -> set[int]:
     """The ids of rows that must be checked with their owner."""
-    offered: dict[int, list[Any]] = defaultdict(list)
+    offered: dict[int, list[Reference]] = defaultdict(list)
     for row in rows:
         offered[row.id].append(row)
     doubtful = set()
     for row_id, offered_rows in offered.items():
         before = stored.get(row_id)
         company_id, version = (None, 0) if before is None else (before.get("company_id"), before["version"])
-        companies = {offered_row.company_id for offered_row in offered_rows} if company_id is not None else set()
+        companies = {_key(offered_row)[0] for offered_row in offered_rows} if company_id is not None else set()
         versions = {offered_row.version for offered_row in offered_rows}
         newest = max(versions)
         # Versions up to the newest that neither the replica nor these events have seen.

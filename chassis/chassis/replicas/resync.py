@@ -11,7 +11,7 @@ from asyncpg import Record
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Selection, Statement, param
 from chassis.refusals import invalid_request
 from makeready.events.v1 import replicas_pb2 as pb
 
@@ -21,7 +21,7 @@ ROWS = 1000
 class ReplicaSource:
     """Serves its rows to replicas. rows: by kind, all rows; their columns are the fields of its message, by name."""
 
-    def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
+    def __init__(self, database: Database, rows: Mapping[str, Selection]) -> None:
         self._database = database
         self._pages = {kind: _page(select) for kind, select in rows.items()}
         self._of_places = {kind: _of_places(select) for kind, select in rows.items()}
@@ -54,7 +54,7 @@ class ReplicaSource:
 _PLACE = ("company_ids", "ids")
 
 
-def _of_places(rows: sa.Select[Any]) -> Statement:
+def _of_places(rows: Selection) -> Statement:
     # One look-up by key each: see `chassis.imports.importer.ExternalIds`.
     arrays = [param(name, sa.ARRAY(sa.BigInteger)) for name in _PLACE]
     named = sa.func.unnest(*arrays).table_valued(*_PLACE).render_derived("wanted")
@@ -64,12 +64,12 @@ def _of_places(rows: sa.Select[Any]) -> Statement:
     return Statement(sa.select(*row.c).select_from(named.join(row, sa.true())))
 
 
-def _of_ids(rows: sa.Select[Any]) -> Statement:
+def _of_ids(rows: Selection) -> Statement:
     # No index begins with the id, so this reads the table. It is for rows whose company is in doubt alone.
     return Statement(rows.where(rows.selected_columns["id"] == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))))
 
 
-def _page(rows: sa.Select[Any]) -> Statement:
+def _page(rows: Selection) -> Statement:
     # Ordered by the key: no index begins with the id.
     columns = rows.selected_columns
     key = columns.get("company_id", columns["id"]), columns["id"]

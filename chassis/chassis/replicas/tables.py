@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
-from google.protobuf.message import Message
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows_of
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Statement, TableColumn, param
 from makeready.events.v1.events_pb2 import References
 
 Fields = dict[str, Any]
@@ -31,7 +30,7 @@ def company_replica(metadata: sa.MetaData) -> sa.Table:
     )
 
 
-def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) -> sa.Table:
+def replica_table(metadata: sa.MetaData, name: str, *columns: TableColumn) -> sa.Table:
     """Rows of another context, by their ids there. Version 0 marks a row that has not arrived yet."""
     table = sa.Table(
         name,
@@ -48,6 +47,16 @@ def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) ->
 
 
 Key = tuple[int, int]  # of a row: its company's id, its own
+
+
+class Reference(Protocol):
+    """A row as its owner publishes it: a message of References. All but a company's have a `company_id`, too."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def version(self) -> int: ...
 
 
 class Replicated(Protocol):
@@ -105,16 +114,15 @@ class Replica:
         self._page = Statement(rows_after.order_by(table.c.id).limit(param("rows", sa.Integer)))
         self._forget = Statement(sa.update(table).where(mine).values(version=0))
 
-    async def put(self, connection: Connection, references: Iterable[Message], overwrite: bool = False) -> None:
+    async def put(self, connection: Connection, references: Iterable[Reference], overwrite: bool = False) -> None:
         """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
-        newest: dict[int, Any] = {}
-        reference: Any
+        newest: dict[int, Reference] = {}
         for reference in references:
             if reference.id not in newest or reference.version > newest[reference.id].version:
                 newest[reference.id] = reference
         if not newest:
             return
-        rows = [newest[entity_id] for entity_id in sorted(newest)]
+        rows: list[Any] = [newest[entity_id] for entity_id in sorted(newest)]
         for column, stub in self._stubs.items():
             parents = sorted({(getattr(row, column), row.company_id) for row in rows})
             await connection.execute(

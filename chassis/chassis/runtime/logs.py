@@ -11,11 +11,11 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from structlog.typing import EventDict
 
 from chassis.runtime import traces
 
@@ -32,7 +32,7 @@ PARTS = ("rpc", "route", "work")
 _TRACEBACK = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
-def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _hide(_logger: object, _method: str, event: EventDict) -> EventDict:
     for name in HIDDEN & event.keys():
         event[name] = "(hidden)"
     return event
@@ -107,7 +107,7 @@ def configure(service: str, level: str = "info") -> None:
     traces.begin()
     start = traces.current()
 
-    def traced(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def traced(_logger: object, _method: str, event: EventDict) -> EventDict:
         event["trace_id"] = traces.id_of(traces.current() or start)
         return event
 

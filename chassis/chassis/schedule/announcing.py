@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from asyncpg import Record
 
 from chassis.db.database import Connection
 from chassis.db.rows import UpdateMany
+from chassis.db.statements import Values
 from chassis.messaging.outbox import Outbox, event_key
 from chassis.schedule.instants import Clock
 from chassis.schedule.overdue import Overdue
@@ -27,7 +27,7 @@ class Announcement:
     entity_id: int
     occurred_at: datetime.datetime
     data: bytes | None
-    mark: Mapping[str, Any]
+    mark: Values
 
 
 # Makes a row's announcement. Arguments: the row; the sweep's instant, which decides what is due; the clock's instant,

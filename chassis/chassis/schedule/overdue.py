@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows, columns_of
-from chassis.db.statements import TEXTS, TIME, Statement, param
+from chassis.db.statements import TEXTS, TIME, Expression, NewValues, Selection, Statement, param
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import overdue_before
 
@@ -31,7 +31,7 @@ _KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
 Day = Callable[[datetime.datetime, str], datetime.date]
 Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
-Rows = sa.Select[Any]
+Rows = Selection
 
 
 class Overdue:
@@ -49,7 +49,7 @@ class Overdue:
         rows_query: Rows,
         day_of: Day = overdue_before,
         *,
-        order: Sequence[sa.ColumnElement[Any]] = (),
+        order: Sequence[Expression] = (),
         first: sa.ColumnElement[int] | None = None,
     ) -> None:
         """company: the replica. shown: the columns that the work needs of each row; only rows of `table` are locked.
@@ -113,7 +113,7 @@ class Overdue:
             if len(due) < ROWS_AT_ONCE:
                 return done
 
-    async def _hand_on(self, rows: Sequence[tuple[int, int, datetime.date]], at: dict[str, Any], work: Work) -> int:
+    async def _hand_on(self, rows: Sequence[tuple[int, int, datetime.date]], at: NewValues, work: Work) -> int:
         """Does the work for those of the rows that are due yet, in one transaction; returns how many."""
         companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
         async with self._database.transaction() as connection:
@@ -143,7 +143,7 @@ def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
     )
 
 
-def _of_each(named: Any, rows: Rows) -> Statement:
+def _of_each(named: sa.FromClause, rows: Rows) -> Statement:
     """A statement that returns the rows for each named key, in the order of the keys."""
     due_rows = rows.lateral("found")
     return Statement(sa.select(due_rows).select_from(named.join(due_rows, sa.true())).order_by(named.c.n))

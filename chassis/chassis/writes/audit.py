@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from chassis.auth import identity
 from chassis.db.database import IN_ORDER, Connection, Database
-from chassis.db.statements import CLOCK, TIME, Statement, param
+from chassis.db.statements import CLOCK, TIME, NewValues, Statement, Values, param
 from chassis.lists.updated_since import Having, is_of, status_key, stretch
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import of_request, printed
@@ -88,9 +88,9 @@ def entry(
     action: str,
     subject: str,
     subject_id: int,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-) -> dict[str, Any]:
+    before: Values,
+    after: Values,
+) -> NewValues:
     """The row of an entry. before, after: values by name; only differing ones are stored."""
     differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     sides = ({name: side[name] for name in differing if name in side} for side in (before, after))
@@ -168,8 +168,8 @@ class Audit:
         action: str,
         subject: str,
         subject_id: int,
-        before: Mapping[str, Any],
-        after: Mapping[str, Any],
+        before: Values,
+        after: Values,
     ) -> None:
         """Adds an entry in the caller's transaction: see `entry`."""
         row = entry(call, company_id, action, subject, subject_id, before, after)
@@ -182,7 +182,7 @@ class Audit:
         is_of_record = request.subject in self._for_staff and request.HasField("subject_id")
         if call.identity.kind == identity.STAFF and not is_of_record:
             raise Refusal(403, "forbidden", "Staff see the entries of one record, of a kind that they may open.")
-        filters: dict[str, Any] = {}
+        filters: NewValues = {}
         name: Any
         for name in _FILTERS:
             value = getattr(request, name)
@@ -261,7 +261,7 @@ def without(values: str, removed: Collection[str]) -> str:
     return json.dumps({name: value for name, value in json.loads(values).items() if name not in removed})
 
 
-def _entry(row: Any, removed: Collection[str]) -> pb.AuditEntry:
+def _entry(row: Record, removed: Collection[str]) -> pb.AuditEntry:
     values = dict(row)
     recorded_at = values.pop("recorded_at")
     if removed:

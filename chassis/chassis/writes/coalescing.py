@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from asyncpg import Record, UniqueViolationError
@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.coalescing import Coalescer
 from chassis.db.database import Database, DatabaseUnavailable
-from chassis.db.rows import array_rows, columns_of
-from chassis.db.statements import Expression, Selection, Statement, param
+from chassis.db.rows import Arrays, array_rows, columns_of
+from chassis.db.statements import Expression, Label, Selection, Statement, TableColumn, Values, param
 from chassis.refusals import Refusal
 from chassis.runtime.failpoints import failpoint
 from chassis.writes.idempotency import (
@@ -38,7 +38,7 @@ class _Write(NamedTuple):
     claim: Claim
     status: int
     reply: bytes
-    rows: Mapping[sa.Table, Mapping[str, Any]]
+    rows: Mapping[sa.Table, Values]
     named: Mapping[str, int] = NOTHING
 
 
@@ -55,7 +55,7 @@ class CoalescingInsert(IdempotentInsert):
         self,
         claims: sa.Table,
         *tables: sa.Table,
-        only_if: Mapping[sa.Column[Any], sa.ColumnElement[bool]] | None = None,
+        only_if: Mapping[TableColumn, sa.ColumnElement[bool]] | None = None,
     ) -> None:
         super().__init__(claims, *tables, only_if=only_if)
         self._together: Coalescer[_Write, WriteReply] = Coalescer(
@@ -64,7 +64,7 @@ class CoalescingInsert(IdempotentInsert):
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
         given_claims = array_rows("given_claim", {**kinds, "lock": sa.BigInteger()}, prefix="claim_", numbered=True)
         ok = sa.func.pg_try_advisory_xact_lock(given_claims.c.lock, type_=sa.Boolean).label("ok")
-        requests = sa.select(given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        requests = sa.select(*given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
         free = sa.select(*(requests.c[name] for name in CLAIM_COLUMNS)).where(requests.c.ok).order_by(requests.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in KEY)).cte("claimed")
@@ -89,7 +89,7 @@ class CoalescingInsert(IdempotentInsert):
         claim: Claim,
         status: int,
         reply: bytes,
-        rows: Mapping[sa.Table, Mapping[str, Any]],
+        rows: Mapping[sa.Table, Values],
         named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         try:
@@ -133,7 +133,7 @@ class ConditionSeen(NamedTuple):
     """A column of what a decision was made from, and the condition that its value must meet when the change is
     written."""
 
-    label: sa.Label[Any]
+    label: Label
     holds: Callable[[Expression], sa.ColumnElement[bool]]
 
 
@@ -170,7 +170,7 @@ class CoalescingWrite(IdempotentWrite):
         locked: sa.Table,
         look: Selection,
         sets: Sequence[str],
-        guards: Sequence[sa.Label[Any]] = (),
+        guards: Sequence[Label] = (),
         inserts: Sequence[sa.Table] = (),
         only_if: Mapping[str, ConditionSeen] = NO_CONDITIONS,
     ) -> None:
@@ -222,7 +222,7 @@ class CoalescingWrite(IdempotentWrite):
         await database.check_clock()
         keys = [changes_asked[n].claim.key() | {"row_id": changes_asked[n].row_id} for n in numbers]
         decided: list[_Decided] = []
-        replays: list[Mapping[str, Any]] = []
+        replays: list[Values] = []
         for row in await database.rows(self._read_many, **_columns(keys)):
             n = numbers[row["n"] - 1]
             change = changes_asked[n]
@@ -247,7 +247,7 @@ class CoalescingWrite(IdempotentWrite):
             database.committed(self._changed(change.claim, change.row_id, decision))
         return answers
 
-    def _values(self, decided: Sequence[_Decided]) -> dict[str, list[Any]]:
+    def _values(self, decided: Sequence[_Decided]) -> Arrays:
         """The parameters of the statement that writes."""
         whole = []
         for _, change, decision, row in decided:
@@ -295,22 +295,20 @@ class _Written:
     """The statement that writes several changes: claims and rows that can be locked at once and are as they were read
     get their effects; it returns the numbers of these changes."""
 
-    def __init__(
-        self, claims: sa.Table, locked: sa.Table, sets: Sequence[str], carried: Sequence[sa.Label[Any]]
-    ) -> None:
+    def __init__(self, claims: sa.Table, locked: sa.Table, sets: Sequence[str], carried: Sequence[Label]) -> None:
         self._claims, self._locked, self._sets = claims, locked, sets
         types = {f"claim_{name}": claims.c[name].type for name in CLAIM_COLUMNS}
         types |= {"lock": sa.BigInteger(), "row_id": sa.BigInteger(), "seen_version": locked.c.version.type}
         types |= {f"seen_{label.name}": label.type for label in carried}
         parameters = array_rows("given", types | {f"new_{name}": locked.c[name].type for name in sets}, numbered=True)
         ok = sa.func.pg_try_advisory_xact_lock(parameters.c.lock, type_=sa.Boolean).label("ok")
-        self._asked = sa.select(parameters.c, ok).cte("asked").prefix_with("MATERIALIZED")
+        self._asked = sa.select(*parameters.c, ok).cte("asked").prefix_with("MATERIALIZED")
         requests = self._asked.c
         self._of_row = (locked.c.company_id == requests.claim_company_id, locked.c.id == requests.row_id)
 
     def statement(
         self,
-        guards: Sequence[sa.Label[Any]],
+        guards: Sequence[Label],
         only_if: Mapping[str, ConditionSeen],
         inserts: Mapping[sa.Table, Sequence[str]],
     ) -> Selection:
@@ -323,7 +321,7 @@ class _Written:
             effects.append(insert(table).from_select(names, new, include_defaults=False).cte(f"new_{table.name}"))
         return sa.select(mine.c.n).add_cte(*effects)
 
-    def _held(self, guards: Sequence[sa.Label[Any]]) -> sa.CTE:
+    def _held(self, guards: Sequence[Label]) -> sa.CTE:
         """The changes whose rows are locked now, as they were read."""
         requests, locked = self._asked, self._locked
         as_seen = [
@@ -359,6 +357,6 @@ def _same_key(claims: sa.FromClause, rows: sa.FromClause) -> sa.ColumnElement[bo
     return sa.and_(*(claims.c[name] == rows.c[f"claim_{name}"] for name in KEY))
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def _columns(rows: Sequence[Values]) -> Arrays:
     """One or more rows of the same names as arrays, for the parameters of `array_rows`."""
     return {name: [row[name] for row in rows] for name in rows[0]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Connection, Database
+from chassis.db.statements import NewValues, Values
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
@@ -28,7 +29,7 @@ Reply = TypeVar("Reply", bound=Message)
 _TICK = datetime.timedelta(microseconds=1)
 
 
-def fields(request: Message, *names: str) -> dict[str, Any]:
+def fields(request: Message, *names: str) -> NewValues:
     """The values of these fields in a request, by name, for `bodies.check`, which knows their types and bounds.
 
     A field without presence always has a value, an optional one if it is set. A field named in `clear`, a list that
@@ -92,9 +93,7 @@ class Command:
         self._last_instant = max(self._commands.clock(), updated_at + _TICK, self._last_instant + _TICK)
         return self._last_instant
 
-    async def audit(
-        self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> None:
+    async def audit(self, action: str, subject: str, subject_id: int, before: Values, after: Values) -> None:
         """Adds an entry to the audit log. before, after: values by name; only those that differ are stored."""
         await self._commands.audit.add(
             self.connection, self.call, self.company_id, action, subject, subject_id, before, after

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import functools
 import typing
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +21,7 @@ from sqlalchemy import BigInteger, Table, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement, param
+from chassis.db.statements import NewValues, Statement, Values, param
 from chassis.records import bodies
 from chassis.records.shapes import Renderer
 from chassis.refusals import Refusal, invalid_request
@@ -37,7 +37,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 # Reads the references to a record for other contexts' replicas. Arguments: connection, company id, record id.
 ReferencesOf = Callable[[Connection, int, int], Awaitable[References]]
 # The values of an audit entry, by name. Arguments: the public record, and the columns that people set.
-AuditedOf = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
+AuditedOf = Callable[[Any, Values], Values]
 
 
 def no_such(noun: str) -> Refusal:
@@ -68,7 +68,7 @@ class EditableFields:
         # A row names other records by external_id in a field `place`, a request by id in `place_id`.
         self._required = {*needed, *(f"{name}_id" for name in needed)} - {"external_id"}
 
-    def of(self, request: Message) -> dict[str, Any]:
+    def of(self, request: Message) -> NewValues:
         """The values that the request sets, by name; None for a cleared field. Raises Refusal 400 or 422."""
         descriptors: Any = request.DESCRIPTOR.fields_by_name
         sent = fields(request, *(name for name in self._kind.__struct_fields__ if name in descriptors))
@@ -127,7 +127,7 @@ class EditableTable:
         self._insert = Statement(
             insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
         )
-        values: dict[str, Any] = {name: param(f"new_{name}", table.c[name].type) for name in self.columns}
+        values: NewValues = {name: param(f"new_{name}", table.c[name].type) for name in self.columns}
         if "updated_at" in self.stamps:
             values["updated_at"] = param("new_updated_at", table.c.updated_at.type)
         if "version" in self.stamps:
@@ -142,16 +142,14 @@ class EditableTable:
         """The company's row, locked against deletion and key changes until the commit."""
         return await connection.row(self._stored, company_id=company_id, entity_id=entity_id)
 
-    async def insert(
-        self, connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
-    ) -> int:
+    async def insert(self, connection: Connection, company_id: int, values: Values, at: datetime.datetime) -> int:
         """The id of the new record; columns without a value are null."""
-        row: dict[str, Any] = {**dict.fromkeys(self._first), **values}
+        row: NewValues = {**dict.fromkeys(self._first), **values}
         stamped = {name: at for name in self.stamps if name != "version"}
         entity_id: int = await connection.value(self._insert, company_id=company_id, source="staff", **row, **stamped)
         return entity_id
 
-    async def update(self, connection: Connection, row: Mapping[str, Any], at: datetime.datetime) -> None:
+    async def update(self, connection: Connection, row: Values, at: datetime.datetime) -> None:
         """row: the whole record after the change."""
         values = {f"new_{name}": row[name] for name in self.columns}
         if "updated_at" in self.stamps:
@@ -235,14 +233,14 @@ class RecordEditor(Generic[Struct]):
             raise self._missing()
         return LockedRecord(row, *await self._read(command, entity_id))
 
-    async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
+    async def add(self, command: Command, values: Values, action: str = "added") -> Document:
         """As `save_new`; returns only the document."""
         return (await self.save_new(command, values, action)).document
 
     async def save_new(
         self,
         command: Command,
-        values: Mapping[str, Any],
+        values: Values,
         action: str = "added",
         parts: Callable[[int], Awaitable[None]] | None = None,
         at: datetime.datetime | None = None,
@@ -265,11 +263,11 @@ class RecordEditor(Generic[Struct]):
         self,
         command: Command,
         locked: LockedRecord[Struct],
-        values: Mapping[str, Any],
+        values: Values,
         touched: bool = False,
         action: str = "updated",
         at: datetime.datetime | None = None,
-        also: Mapping[str, Any] | None = None,
+        also: Values | None = None,
     ) -> Document:
         """As `save`; returns only the document."""
         return (await self.save(command, locked, values, touched, action, at, also)).document
@@ -278,11 +276,11 @@ class RecordEditor(Generic[Struct]):
         self,
         command: Command,
         locked: LockedRecord[Struct],
-        values: Mapping[str, Any],
+        values: Values,
         touched: bool = False,
         action: str = "updated",
         at: datetime.datetime | None = None,
-        also: Mapping[str, Any] | None = None,
+        also: Values | None = None,
     ) -> SavedRecord[Struct]:
         """Saves the record with these values; does nothing if they change nothing.
 
@@ -324,13 +322,13 @@ class RecordEditor(Generic[Struct]):
             await command.publish_references(await self._references(command.connection, command.company_id, entity_id))
 
 
-def audited(record: msgspec.Struct) -> dict[str, Any]:
+def audited(record: msgspec.Struct) -> NewValues:
     """The values of a record that an audit entry holds, by name."""
-    values: dict[str, Any] = msgspec.to_builtins(record)
+    values: NewValues = msgspec.to_builtins(record)
     return {name: value for name, value in values.items() if name not in _NOT_AUDITED}
 
 
-def _audit_record(record: msgspec.Struct, _row: Mapping[str, Any]) -> dict[str, Any]:
+def _audit_record(record: msgspec.Struct, _row: Values) -> NewValues:
     return audited(record)
 
 

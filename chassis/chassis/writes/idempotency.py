@@ -20,7 +20,7 @@ from chassis.auth import identity
 from chassis.auth.identity import Call, Identity
 from chassis.db.database import Change, Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows_of, columns_of
-from chassis.db.statements import CLOCK, TIME, Statement, param
+from chassis.db.statements import CLOCK, TIME, Expression, NewValues, Selection, Statement, TableColumn, Values, param
 from chassis.messaging.outbox import CHANGED
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch, invalid_request
 from chassis.runtime.failpoints import failpoint
@@ -63,14 +63,14 @@ class Claim:
         named = f"{self.company_id}/{self.api_key_id}/{self.idempotency_key}".encode()
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
 
-    def key(self) -> dict[str, Any]:
+    def key(self) -> NewValues:
         return {
             "claim_company_id": self.company_id,
             "claim_api_key_id": self.api_key_id,
             "claim_idempotency_key": self.idempotency_key,
         }
 
-    def whole(self, status: int, reply: bytes) -> dict[str, Any]:
+    def whole(self, status: int, reply: bytes) -> NewValues:
         """The row of the ledger with this reply."""
         stored = {"claim_fingerprint": self.fingerprint, "claim_status": status, "claim_reply": reply}
         return self.key() | stored
@@ -108,7 +108,7 @@ NOTHING: Mapping[str, int] = {}
 SET_BY_WRITES = "set by writes"  # in the info of a column: inserts set it, though it has a server default
 
 
-def _columns(table: sa.Table) -> list[sa.Column[Any]]:
+def _columns(table: sa.Table) -> list[TableColumn]:
     """The columns that an insert sets: those without a server default, those that say so in their info, and keys,
     because replies name rows by them, unless PostgreSQL alone numbers them."""
     return [
@@ -189,7 +189,7 @@ class IdempotentInsert(Ledger):
         self,
         claims: sa.Table,
         *tables: sa.Table,
-        only_if: Mapping[sa.Column[Any], sa.ColumnElement[bool]] | None = None,
+        only_if: Mapping[TableColumn, sa.ColumnElement[bool]] | None = None,
     ) -> None:
         """only_if: the conditions of columns that are null where it is false; its parameters are `named` in a write."""
         super().__init__(claims)
@@ -211,7 +211,7 @@ class IdempotentInsert(Ledger):
             sa.select(self._lock.c.ok, done, *self._stored.c).select_from(self._found).add_cte(*effects)
         )
 
-    def _value(self, column: sa.Column[Any], value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    def _value(self, column: TableColumn, value: Expression) -> Expression:
         condition = self._only_if.get(column)
         return value if condition is None else sa.case((condition, value))
 
@@ -221,7 +221,7 @@ class IdempotentInsert(Ledger):
         claim: Claim,
         status: int,
         reply: bytes,
-        rows: Mapping[sa.Table, Mapping[str, Any]],
+        rows: Mapping[sa.Table, Values],
         named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         """Inserts one row per table and stores the reply, or returns an earlier request's reply.
@@ -243,7 +243,7 @@ class IdempotentInsert(Ledger):
         claim: Claim,
         status: int,
         reply: bytes,
-        rows: Mapping[sa.Table, Mapping[str, Any]],
+        rows: Mapping[sa.Table, Values],
         *,
         lock: int,
         check: Callable[[Connection], Awaitable[None]],
@@ -265,7 +265,7 @@ class IdempotentInsert(Ledger):
             return await self._reply_if_committed(database, claim, fault)
         return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
 
-    def _values(self, rows: Mapping[sa.Table, Mapping[str, Any]]) -> dict[str, Any]:
+    def _values(self, rows: Mapping[sa.Table, Values]) -> NewValues:
         return {
             f"{table.name}_{column.name}": rows[table][column.name]
             for table, columns in self._columns.items()
@@ -278,7 +278,7 @@ class IdempotentInsert(Ledger):
         claim: Claim,
         reply: WriteReply,
         row: Record | None,
-        rows: Mapping[sa.Table, Mapping[str, Any]],
+        rows: Mapping[sa.Table, Values],
     ) -> WriteReply:
         """The reply, if the statement that returned `row` inserted `rows`; else that of the request that did."""
         assert row is not None
@@ -291,7 +291,7 @@ class IdempotentInsert(Ledger):
         return await self._replay(database, claim, row) or await self._reply_if_committed(database, claim, lost)
 
 
-def changes(rows: Mapping[sa.Table, Mapping[str, Any]]) -> Iterator[Change]:
+def changes(rows: Mapping[sa.Table, Values]) -> Iterator[Change]:
     """The records that the rows are about. A row may name some under `CHANGED`, which is no column."""
     return itertools.chain.from_iterable(row.get(CHANGED, ()) for row in rows.values())
 
@@ -306,8 +306,8 @@ class Decision:
 
     status: int
     reply: bytes
-    rows: Mapping[sa.Table, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
+    rows: Mapping[sa.Table, Sequence[Values]] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     changed: Sequence[tuple[str, int]] = ()
 
 
@@ -327,7 +327,7 @@ class IdempotentWrite(Ledger):
         self,
         claims: sa.Table,
         locked: sa.Table,
-        look: sa.Select[Any],
+        look: Selection,
         inserts: Sequence[sa.Table] = (),
         updates: Sequence[sa.UpdateBase] = (),
         refusals: Mapping[str, Callable[[], Refusal]] | None = None,

@@ -147,7 +147,7 @@ async def test_a_session_of_ones_own_hears_notices_and_holds_locks(url: str, poo
         assert await asyncio.wait_for(heard.get(), PATIENCE_SECONDS) == "one"
         assert await session.fetchval("SELECT pg_try_advisory_lock(7)")
         settings = await session.fetchrow("SELECT current_setting('lock_timeout'), current_setting('application_name')")
-        assert tuple(settings) == ("2s", "listener")
+        assert settings is not None and tuple(settings) == ("2s", "listener")
         async with database.connection() as connection:
             assert not await connection.raw.fetchval("SELECT pg_try_advisory_xact_lock(7)")
     await database.close()

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.rows import array_rows
-from chassis.db.statements import Expression, Statement
+from chassis.db.statements import Expression, SqlType, Statement
 from chassis.lists.words import words_of
 from svc_catalog.meters.tables import meter
 from svc_catalog.places.tables import asset, location, property_, unit
@@ -122,7 +122,7 @@ _STALE = Statement(
     sa.union_all(*(sa.select(sa.literal_column(f"'{kind.name}'", sa.Text)).where(kind.is_stale) for kind in KINDS))
 )
 
-_FIELDS = {
+_FIELDS: dict[str, SqlType] = {
     **_KEY,
     "kind": sa.Text(),
     "property_id": sa.BigInteger(),

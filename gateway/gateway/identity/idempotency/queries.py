@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Database
 from chassis.db.rows import array_rows, columns_of_tuples
-from chassis.db.statements import TIME, Query, Statement, param
+from chassis.db.statements import TIME, Query, SqlType, Statement, param
 from chassis.writes.retention import KEPT
 from gateway.identity.idempotency.tables import note
 
@@ -67,7 +67,7 @@ _of_digest = note.c.digest == param("digest", LargeBinary)
 
 
 def _take() -> Statement:
-    kinds = {"digest": LargeBinary(), "service": Text(), "seconds": Float(), "requests": Integer()}
+    kinds: dict[str, SqlType] = {"digest": LargeBinary(), "service": Text(), "seconds": Float(), "requests": Integer()}
     takings = array_rows("takings", kinds)
     rows = select(takings.c.digest, takings.c.service, takings.c.requests, _CLOCK + takings.c.seconds * _SECOND)
     # All gateways lock notes in one order.
