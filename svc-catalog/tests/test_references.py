@@ -90,8 +90,10 @@ def test_the_largest_batch_fits_into_a_message_of_nats() -> None:
             unit_number="\U0001f9ff" * rules.UNIT_NUMBER_POINTS_MAX,
             external_id="\U0001f9ff" * field_rules.EXTERNAL_ID_POINTS_MAX,
         )
-    row = Outbox("svc-catalog", schema.outbox).references(event.references, company_id=1, occurred_at=instants.now())
-    assert len(row["message"]) < 1024 * 1024
+    event_of_all = Outbox("svc-catalog", schema.outbox).references(
+        event.references, company_id=1, occurred_at=instants.now()
+    )
+    assert len(event_of_all.message) < 1024 * 1024
 
 
 async def test_a_context_that_lacks_a_row_is_given_it_with_its_property(company: Any, elm: Any) -> None:

@@ -1,6 +1,7 @@
 """A running svc-webhooks, producers with outboxes of their own, and a client of both."""
 
 import asyncio
+import dataclasses
 import datetime
 import itertools
 import json
@@ -20,7 +21,7 @@ from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
 from chassis.auth.rpcs import method_on
 from chassis.db.database import Database
 from chassis.messaging.consumer import ACK_SECONDS
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, OutboxEvent
 from makeready.common.v1 import retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -185,7 +186,7 @@ class Producer:
         """Returns the event id. made_at: when the producer made the id; now by default."""
         made_at = more.pop("made_at", None)
         data = more.pop("data", json.dumps({"entity_id": ticket_id, "title": "Fuite d'eau é\u2028"}).encode())
-        row = self.outbox.public(
+        event = self.outbox.public(
             more.pop("event", "ticket.created"),
             company_id=company_id,
             entity_id=ticket_id,
@@ -195,10 +196,10 @@ class Producer:
             **more,
         )
         if made_at is not None:
-            row = _minted(row, made_at)
+            event = _minted(event, made_at)
         async with self.database.transaction() as connection:
-            await self.outbox.add(connection, row)
-        return str(row["event_id"])
+            await self.outbox.add(connection, event)
+        return str(event.event_id)
 
     async def company(self, company_id: int, version: int, *, active: bool) -> None:
         reference = events_pb2.CompanyReference(
@@ -210,13 +211,13 @@ class Producer:
             await self.outbox.add(connection, row)
 
 
-def _minted(row: dict[str, Any], made_at: datetime.datetime) -> dict[str, Any]:
-    """The same outbox row with an id of another time."""
-    bits = row["event_id"].int & ((1 << 80) - 1)
+def _minted(event: OutboxEvent, made_at: datetime.datetime) -> OutboxEvent:
+    """The same event with an id of another time."""
+    bits = event.event_id.int & ((1 << 80) - 1)
     event_id = uuid.UUID(int=int(made_at.timestamp() * 1000) << 80 | bits)
-    message = events_pb2.Event.FromString(row["message"])
+    message = events_pb2.Event.FromString(event.message)
     message.event_id = str(event_id)
-    return row | {"event_id": event_id, "message": message.SerializeToString()}
+    return dataclasses.replace(event, event_id=event_id, message=message.SerializeToString())
 
 
 async def until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import Gauge
 
 from chassis.db import clocks, poolers, servers
 from chassis.db.servers import Servers
-from chassis.db.statements import CLOCK, Statement, Values
+from chassis.db.statements import CLOCK, Statement
 from chassis.refusals import Unavailable
 from chassis.runtime import database_urls
 from chassis.runtime.settings import SESSION, TRANSACTION, SettingsError
@@ -195,7 +195,7 @@ class Database:
         """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
         self.committed: Callable[[Iterable[Change]], None] = _unheard
         """Called after a commit with the records that it changed. It must neither wait nor raise."""
-        self.hand_over: Callable[[Sequence[Values]], Awaitable[None]] | None = None
+        self.hand_over: Callable[[Sequence[Any]], Awaitable[None]] | None = None
         """Called after the commit of a write with its rows of the outbox, before the write is answered. It must not
         raise."""
 

@@ -14,8 +14,7 @@ import structlog
 from prometheus_client import Counter
 
 from chassis.auth.clients import ServiceClient
-from chassis.db.statements import Values
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, OutboxEvent
 from makeready.events.v1 import events_pb2 as pb
 
 DEADLINE_SECONDS = 0.25
@@ -38,9 +37,9 @@ class Handover:
         self._subject = f"events.{outbox.producer}.references"
         self._paused_until = float("-inf")
 
-    async def bring(self, rows: Sequence[Values]) -> None:
-        """rows: of the outbox, committed. Takes DEADLINE_SECONDS at most; never raises."""
-        messages = [row["message"] for row in rows if row["subject"] == self._subject]
+    async def bring(self, events: Sequence[OutboxEvent]) -> None:
+        """Brings events that are committed. Takes DEADLINE_SECONDS at most; never raises."""
+        messages = [event.message for event in events if event.subject == self._subject]
         if not messages:
             return
         self._outbox.wake()  # the other consumers need not wait for this one

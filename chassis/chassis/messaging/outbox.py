@@ -9,20 +9,19 @@ import time
 import uuid
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import UUID
 
 from chassis.db.database import Change, Connection
 from chassis.db.rows import InsertMany
-from chassis.db.statements import CLOCK, TIME, NewValues
+from chassis.db.statements import CLOCK, TIME, Values
 from chassis.runtime import traces
 from makeready.common.v1.options_pb2 import label
 from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
 
-# The name of a row's key with the records that the event is about, which is no column. See chassis.messaging.hints.
-CHANGED = "changed"
+OUTBOX = "outbox"
 _COLUMNS = ("event_id", "subject", "message")
 EVENT_KEYS: frozenset[str] = frozenset(value.GetOptions().Extensions[label] for value in EventKey.DESCRIPTOR.values[1:])
 
@@ -72,7 +71,7 @@ def uuid7() -> uuid.UUID:
 def outbox_table(metadata: sa.MetaData) -> sa.Table:
     """Events of this context, by id. A published row is deleted after three days, once every consumer confirmed it."""
     table = sa.Table(
-        "outbox",
+        OUTBOX,
         metadata,
         sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
         sa.Column("subject", sa.Text, nullable=False),
@@ -92,6 +91,26 @@ def outbox_table(metadata: sa.MetaData) -> sa.Table:
     return table
 
 
+@dataclass(frozen=True, slots=True)
+class OutboxEvent:
+    """An event that is about to be recorded."""
+
+    event_id: uuid.UUID
+    subject: str
+    message: bytes
+    changed: Sequence[Change]
+    """The records that it is about: see `chassis.messaging.hints`."""
+    occurred_at: datetime.datetime
+    record: tuple[str, int, int] | None = None
+    """The record whose events receivers order: the beginning of its events' keys, the company, the id. None for an
+    event that is not public."""
+
+    @property
+    def row(self) -> Values:
+        """The columns of the outbox."""
+        return {"event_id": self.event_id, "subject": self.subject, "message": self.message}
+
+
 class Outbox:
     """Makes events of one producer and wakes its relay."""
 
@@ -100,8 +119,9 @@ class Outbox:
         self.table = table
         self.woken = asyncio.Event()
         self._insert_many = InsertMany(table, _COLUMNS)
-        # The instant of the last public event of each object, by connection: one is made for each transaction.
-        self._last: weakref.WeakKeyDictionary[Connection, dict[Any, datetime.datetime]] = weakref.WeakKeyDictionary()
+        # The instant of each record's last public event, by connection: one is made for each transaction.
+        self._last: weakref.WeakKeyDictionary[Connection, dict[tuple[str, int, int], datetime.datetime]]
+        self._last = weakref.WeakKeyDictionary()
 
     def public(
         self,
@@ -113,64 +133,69 @@ class Outbox:
         data: bytes,
         change: bytes = b"",
         request_id: str = "",
-    ) -> NewValues:
-        """The row of a public event, which subscriptions can name. data: the record as its GET serves it now.
-        change: {field, from, to} as JSON; else empty. Beside the columns it has the object and the instant, for `add`.
+    ) -> OutboxEvent:
+        """A public event, which subscriptions can name. Its `data` is the record as its GET serves it now; `change` is
+        {field, from, to} as JSON, or empty.
 
         Raises ValueError for a key that is not in EventKey.
         """
         content = PublicEvent(event=event_key(event), data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
-        stem = event.rpartition(".")[0]
-        row = self._row(message, occurred_at, [(company_id, kind_of(event), entity_id)])
-        return row | {"object": (stem, company_id, entity_id), "occurred_at": occurred_at}
+        record = (event.rpartition(".")[0], company_id, entity_id)
+        return self._event(message, occurred_at, [(company_id, kind_of(event), entity_id)], record)
 
     def references(
         self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
-    ) -> NewValues:
-        """The row of an event with rows for other contexts' replicas."""
+    ) -> OutboxEvent:
+        """An event with rows for other contexts' replicas."""
         message = Event(company_id=company_id, request_id=request_id, references=references)
         changed = [
             (company_id, _REFERRED[field.name], row.id) for field, rows in references.ListFields() for row in rows
         ]
-        return self._row(message, occurred_at, changed)
+        return self._event(message, occurred_at, changed)
 
-    def cause(self, message: Event) -> NewValues:
-        """The row of an event here that has an effect in another context. message: all but its id."""
-        return self._row(message, message.occurred_at.ToDatetime(datetime.UTC), [])
+    def cause(self, message: Event) -> OutboxEvent:
+        """An event here that has an effect in another context. `message` is all but its id."""
+        return self._event(message, message.occurred_at.ToDatetime(datetime.UTC), [])
 
-    def _row(self, message: Event, occurred_at: datetime.datetime, changed: list[Change]) -> NewValues:
+    def _event(
+        self,
+        message: Event,
+        occurred_at: datetime.datetime,
+        changed: Sequence[Change],
+        record: tuple[str, int, int] | None = None,
+    ) -> OutboxEvent:
         event_id = uuid7()
         message.event_id = str(event_id)
         message.traceparent = traces.current()
         message.occurred_at.FromDatetime(occurred_at)
         subject = f"events.{self.producer}.{content_of(message)}"
-        return {"event_id": event_id, "subject": subject, "message": message.SerializeToString(), CHANGED: changed}
+        return OutboxEvent(event_id, subject, message.SerializeToString(), changed, occurred_at, record)
 
-    async def add(self, connection: Connection, row: NewValues) -> None:
+    async def add(self, connection: Connection, event: OutboxEvent) -> None:
         """Records an event in the caller's transaction. Call `wake` once it has committed.
 
-        Raises ValueError unless it is later than the transaction's last public event of the same object: receivers
-        order an object's events by occurred_at (spec 6.3), so two events must never share it.
+        Raises ValueError unless it is later than the transaction's last public event of the same record: receivers
+        order a record's events by occurred_at (spec 6.3), so two events must never share it.
         """
-        await self.add_many(connection, [row])
+        await self.add_many(connection, [event])
 
-    async def add_many(self, connection: Connection, rows: Sequence[NewValues]) -> None:
+    async def add_many(self, connection: Connection, events: Sequence[OutboxEvent]) -> None:
         """As `add`, for several events in one statement."""
-        self._check_instants(connection, rows)
-        await self._insert_many.run(connection, rows)
-        for row in rows:
-            connection.changed.update(row.get(CHANGED, ()))
+        self._check_instants(connection, events)
+        await self._insert_many.run(connection, [event.row for event in events])
+        for event in events:
+            connection.changed.update(event.changed)
 
-    def _check_instants(self, connection: Connection, rows: Sequence[NewValues]) -> None:
+    def _check_instants(self, connection: Connection, events: Sequence[OutboxEvent]) -> None:
         last = self._last.setdefault(connection, {})
-        for row in rows:
-            if "object" not in row:
+        for event in events:
+            if event.record is None:
                 continue
-            record, at = row["object"], row["occurred_at"]
-            if record in last and at <= last[record]:
-                raise ValueError(f"{row['subject']}: an earlier event of the same object is not before {at}")
-            last[record] = at
+            at = event.occurred_at
+            if event.record in last and at <= last[event.record]:
+                raise ValueError(f"{event.subject}: an earlier event of the same object is not before {at}")
+            last[event.record] = at
 
     def wake(self) -> None:
         """Wakes the relay after a commit. The relay also polls, in case a process dies before this call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from asyncpg import Record, UniqueViolationError
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.coalescing import Coalescer
-from chassis.db.database import Database, DatabaseUnavailable
+from chassis.db.database import Change, Database, DatabaseUnavailable
 from chassis.db.rows import Arrays, array_rows, columns_of
 from chassis.db.statements import Expression, Label, Selection, Statement, TableColumn, Values, param
 from chassis.refusals import Refusal
@@ -25,7 +25,6 @@ from chassis.writes.idempotency import (
     Decision,
     IdempotentInsert,
     IdempotentWrite,
-    changes,
 )
 from makeready.common.v1.documents_pb2 import WriteReply
 
@@ -39,7 +38,8 @@ class _Write(NamedTuple):
     status: int
     reply: bytes
     rows: Mapping[sa.Table, Values]
-    named: Mapping[str, int] = NOTHING
+    changed: Iterable[Change]
+    named: Mapping[str, int]
 
 
 class CoalescingInsert(IdempotentInsert):
@@ -90,13 +90,14 @@ class CoalescingInsert(IdempotentInsert):
         status: int,
         reply: bytes,
         rows: Mapping[sa.Table, Values],
+        changed: Iterable[Change] = (),
         named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         try:
             await database.check_clock()  # after the values were stamped
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
-        return await self._together.ask(_Write(database, claim, status, reply, rows, named))
+        return await self._together.ask(_Write(database, claim, status, reply, rows, changed, named))
 
     async def _write_alone(self, write: _Write) -> WriteReply:
         return await super().write(*write)
@@ -115,7 +116,7 @@ class CoalescingInsert(IdempotentInsert):
         failpoint("write-after-commit")
         for n, write in enumerate(writes, start=1):
             if n in done:
-                write.database.committed(changes(write.rows))
+                write.database.committed(write.changed)
         return [
             WriteReply(status=write.status, body=write.reply, replayed=False) if n in done else None
             for n, write in enumerate(writes, start=1)
@@ -261,7 +262,7 @@ class CoalescingWrite(IdempotentWrite):
         values = _columns(whole)
         for table, names in self._columns.items():
             made_rows = [
-                (n, row) for n, (_, _, decision, _) in enumerate(decided, 1) for row in decision.rows.get(table, ())
+                (n, row) for n, (_, _, decision, _) in enumerate(decided, 1) for row in decision.rows_of(table)
             ]
             values[f"{table.name}_of_n"] = [n for n, _ in made_rows]
             values |= columns_of([row for _, row in made_rows], names, f"{table.name}_")

@@ -7,8 +7,7 @@ fails a try-lock and gets `idempotency_in_progress` instead of waiting.
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from chassis.auth.identity import Call, Identity
 from chassis.db.database import Change, Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows_of, columns_of
 from chassis.db.statements import CLOCK, TIME, Expression, NewValues, Selection, Statement, TableColumn, Values, param
-from chassis.messaging.outbox import CHANGED
+from chassis.messaging.outbox import OUTBOX, OutboxEvent
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch, invalid_request
 from chassis.runtime.failpoints import failpoint
 from makeready.common.v1 import idempotency_pb2 as pb
@@ -222,11 +221,13 @@ class IdempotentInsert(Ledger):
         status: int,
         reply: bytes,
         rows: Mapping[sa.Table, Values],
+        changed: Iterable[Change] = (),
         named: Mapping[str, int] = NOTHING,
     ) -> WriteReply:
         """Inserts one row per table and stores the reply, or returns an earlier request's reply.
 
-        named: the parameters of `only_if`. Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
+        The rows are about the records `changed`; `named` are the parameters of `only_if`. Raises Refusal 409 (mismatch,
+        in progress) and DatabaseUnavailable.
         """
         values = self._values(rows)
         failpoint("write-before-statement")
@@ -235,7 +236,7 @@ class IdempotentInsert(Ledger):
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values, **named)
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
-        return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
+        return await self._written(database, claim, WriteReply(status=status, body=reply), row, changed)
 
     async def write_checked(
         self,
@@ -244,6 +245,7 @@ class IdempotentInsert(Ledger):
         status: int,
         reply: bytes,
         rows: Mapping[sa.Table, Values],
+        changed: Iterable[Change] = (),
         *,
         lock: int,
         check: Callable[[Connection], Awaitable[None]],
@@ -263,7 +265,7 @@ class IdempotentInsert(Ledger):
                 row = await connection.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._reply_if_committed(database, claim, fault)
-        return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
+        return await self._written(database, claim, WriteReply(status=status, body=reply), row, changed)
 
     def _values(self, rows: Mapping[sa.Table, Values]) -> NewValues:
         return {
@@ -278,37 +280,38 @@ class IdempotentInsert(Ledger):
         claim: Claim,
         reply: WriteReply,
         row: Record | None,
-        rows: Mapping[sa.Table, Values],
+        changed: Iterable[Change],
     ) -> WriteReply:
-        """The reply, if the statement that returned `row` inserted `rows`; else that of the request that did."""
+        """The reply, if the statement that returned `row` has inserted; else that of the request that did."""
         assert row is not None
         if row["done"]:
             failpoint("write-after-commit")
-            database.committed(changes(rows))
+            database.committed(changed)
             return reply
         # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
         return await self._replay(database, claim, row) or await self._reply_if_committed(database, claim, lost)
 
 
-def changes(rows: Mapping[sa.Table, Values]) -> Iterator[Change]:
-    """The records that the rows are about. A row may name some under `CHANGED`, which is no column."""
-    return itertools.chain.from_iterable(row.get(CHANGED, ()) for row in rows.values())
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of a write, decided from the row. reply: its JSON, stored for replays.
+    """The outcome of a write, decided from the row. Its `reply` is JSON, stored for replays.
 
-    rows: those to insert, by table; values: the parameters of the updates. changed: kind and id of the records that
-    change besides the locked one and those of the events.
+    The `rows` to insert are by table, besides those of the `events`; `values` are the parameters of the updates.
+    Besides the locked record and those of the events, the records `changed` change: their kinds and ids.
     """
 
     status: int
     reply: bytes
     rows: Mapping[sa.Table, Sequence[Values]] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
+    events: Sequence[OutboxEvent] = ()
     changed: Sequence[tuple[str, int]] = ()
+
+    def rows_of(self, table: sa.Table) -> Sequence[Values]:
+        """The rows to insert into a table; into the outbox those of the events."""
+        rows = self.rows.get(table, ())
+        return [*rows, *(event.row for event in self.events)] if table.name == OUTBOX else rows
 
 
 # Settings local to the transaction hold whether the claim is locked, and whether the row is.
@@ -385,7 +388,7 @@ class IdempotentWrite(Ledger):
                 assert decision.rows.keys() <= self._columns.keys()
                 values = dict(decision.values)
                 for table, names in self._columns.items():
-                    values |= columns_of(decision.rows.get(table, ()), names, f"{table.name}_")
+                    values |= columns_of(decision.rows_of(table), names, f"{table.name}_")
                 failpoint("write-decided")
                 await connection.execute(self._write, **claim.whole(decision.status, decision.reply), **values)
                 connection.changed |= self._changed(claim, row_id, decision)
@@ -401,15 +404,14 @@ class IdempotentWrite(Ledger):
             return await self._reply_if_committed(database, claim, fault)
         failpoint("write-after-commit")
         if database.hand_over is not None:
-            await database.hand_over([row for rows in decision.rows.values() for row in rows if CHANGED in row])
+            await database.hand_over(decision.events)
         return WriteReply(status=decision.status, body=decision.reply, replayed=False)
 
     def _changed(self, claim: Claim, row_id: int, decision: Decision) -> set[Change]:
         """The records that a write changes."""
         changed: set[Change] = {(claim.company_id, *record) for record in decision.changed}
         changed.add((claim.company_id, self._locked_kind, row_id))
-        for rows in decision.rows.values():
-            changed.update(*(row.get(CHANGED, ()) for row in rows))
+        changed.update(*(event.changed for event in decision.events))
         return changed
 
 

@@ -59,13 +59,13 @@ class Producer:
     async def records(self, *events: str) -> list[str]:
         """Records public events; returns their ids."""
         now = datetime.datetime.now(datetime.UTC)
-        rows = [
+        recorded = [
             self.outbox.public(event, company_id=7, entity_id=number, occurred_at=now, data=b"{}")
             for number, event in enumerate(events, start=1)
         ]
         async with self.database.transaction() as connection:
-            await self.outbox.add_many(connection, rows)
-        return [str(row["event_id"]) for row in rows]
+            await self.outbox.add_many(connection, recorded)
+        return [str(event.event_id) for event in recorded]
 
 
 class Applied:

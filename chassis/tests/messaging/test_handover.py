@@ -16,7 +16,7 @@ from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import TokenSigner, make_keys
 from chassis.messaging import handover as module
 from chassis.messaging.handover import HANDED_OVER, Handover
-from chassis.messaging.outbox import Outbox, outbox_table
+from chassis.messaging.outbox import Outbox, OutboxEvent, outbox_table
 from makeready.events.v1 import events_pb2 as pb
 from testkit.grpc_servers import serve
 from testkit.processes import free_port
@@ -26,8 +26,8 @@ NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 REFERENCES = pb.References(units=[pb.UnitReference(id=3, company_id=7, version=2)])
 
 
-def rows() -> list[dict[str, Any]]:
-    """A write's rows of the outbox."""
+def events() -> list[OutboxEvent]:
+    """A write's events."""
     public = OUTBOX.public("turn.status_changed", company_id=7, entity_id=1, occurred_at=NOW, data=b"{}")
     return [OUTBOX.references(REFERENCES, company_id=7, occurred_at=NOW), public]
 
@@ -71,7 +71,7 @@ async def test_references_are_brought_before_the_answer_and_nothing_else(other: 
     other.goes_on.set()
     handover, before = await handover_to(other.port, tmp_path), outcomes()
     OUTBOX.woken.clear()
-    written = rows()
+    written = events()
     await handover.bring(written)
     assert [event.references for event in other.taken] == [REFERENCES]
     assert other.taken[0].event_id == str(written[0]["event_id"])
@@ -87,20 +87,20 @@ async def test_a_consumer_that_hangs_is_left_alone_for_a_while(
 ) -> None:
     handover, before = await handover_to(other.port, tmp_path), outcomes()
     for _ in range(3):
-        await handover.bring(rows())  # returns, although nobody answers
+        await handover.bring(events())  # returns, although nobody answers
     assert len(other.taken) == 1
     assert outcomes() == before | {"failed": before["failed"] + 1, "left": before["left"] + 2}
     monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
     handover = await handover_to(other.port, tmp_path)
-    await handover.bring(rows())
+    await handover.bring(events())
     other.goes_on.set()
-    await handover.bring(rows())
+    await handover.bring(events())
     assert len(other.taken) == 3
     assert outcomes()["taken"] == before["taken"] + 1
 
 
 async def test_a_consumer_that_is_away_fails_no_write(tmp_path: Path) -> None:
     handover, before = await handover_to(free_port(), tmp_path), outcomes()
-    await handover.bring(rows())
-    await handover.bring(rows())
+    await handover.bring(events())
+    await handover.bring(events())
     assert outcomes() == before | {"failed": before["failed"] + 1, "left": before["left"] + 1}

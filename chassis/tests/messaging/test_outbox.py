@@ -22,9 +22,10 @@ from nats.js.errors import APIError, NotFoundError
 
 from chassis.auth.identity import SERVICE, Call, Identity, IdentityError
 from chassis.db.database import Database
+from chassis.db.rows import InsertMany
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import read
-from chassis.messaging.outbox import EVENT_KEYS, Outbox, outbox_table, uuid7
+from chassis.messaging.outbox import EVENT_KEYS, Outbox, OutboxEvent, outbox_table, uuid7
 from chassis.messaging.relay import PACK_BYTES, Relay, packed
 from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
@@ -35,6 +36,7 @@ from ..databases import database_with
 
 metadata = sa.MetaData()
 table = outbox_table(metadata)
+INSERT = InsertMany(table, ("event_id", "subject", "message"))
 COUNT = Statement(sa.select(sa.func.count()).select_from(table))
 
 
@@ -155,26 +157,26 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
 async def test_two_events_of_one_object_never_share_an_instant(database: Database, outbox: Outbox) -> None:
     now, tick = datetime.datetime.now(datetime.UTC), datetime.timedelta(microseconds=1)
 
-    def row(event: str, at: datetime.datetime, company_id: int = 7, entity_id: int = 1) -> dict[str, Any]:
-        return outbox.public(event, company_id=company_id, entity_id=entity_id, occurred_at=at, data=b"{}")
+    def public(key: str, at: datetime.datetime, company_id: int = 7, entity_id: int = 1) -> OutboxEvent:
+        return outbox.public(key, company_id=company_id, entity_id=entity_id, occurred_at=at, data=b"{}")
 
     status, schedule = "turn.status_changed", "turn.schedule_changed"
-    for rows in ([row(status, now), row(schedule, now)], [row(status, now), row(schedule, now - tick)]):
+    for events in ([public(status, now), public(schedule, now)], [public(status, now), public(schedule, now - tick)]):
         before = await database.value(COUNT)
         with pytest.raises(ValueError, match="an earlier event of the same object"):
             async with database.transaction() as connection:
-                await outbox.add_many(connection, rows)
+                await outbox.add_many(connection, events)
         with pytest.raises(ValueError, match="an earlier event of the same object"):
             async with database.transaction() as connection:
-                for event_row in rows:
-                    await outbox.add(connection, event_row)
+                for event in events:
+                    await outbox.add(connection, event)
         assert await database.value(COUNT) == before
     async with database.transaction() as connection:
-        await outbox.add(connection, row(status, now))
-        others = [row("turn.task.stale", now), row(status, now, entity_id=2), row(status, now, company_id=8)]
-        await outbox.add_many(connection, [*others, row(schedule, now + tick)])
+        await outbox.add(connection, public(status, now))
+        others = [public("turn.task.stale", now), public(status, now, entity_id=2), public(status, now, company_id=8)]
+        await outbox.add_many(connection, [*others, public(schedule, now + tick)])
     async with database.transaction() as connection:  # a transaction of its own
-        await outbox.add(connection, row(status, now))
+        await outbox.add(connection, public(status, now))
 
 
 async def test_what_waits_is_counted(relay: Relay) -> None:
@@ -232,8 +234,7 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
             await asyncio.sleep(0.05)
     rows = waiting([subject] * 30, [1000] * 30)
     async with database.transaction() as connection:
-        for row in rows:
-            await outbox.add(connection, row)
+        await INSERT.run(connection, rows)
     assert await relay.publish_some() == 33 and await relay.publish_some() == 0
     (message,) = await subscription.fetch(1, timeout=PATIENCE_SECONDS)
     assert (await subscription.consumer_info()).num_pending == 0
@@ -255,8 +256,7 @@ async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database:
         assert (transport.fault, transport.is_full) == ("", False)
         relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
         async with database.transaction() as connection:
-            for row in waiting(["events.space-of-a-test"] * 40, [1000] * 40):
-                await outbox.add(connection, row)
+            await INSERT.run(connection, waiting(["events.space-of-a-test"] * 40, [1000] * 40))
         with pytest.raises(APIError):
             await relay.publish_some()
         assert transport.is_full and "maximum bytes exceeded" in transport.fault

@@ -110,7 +110,7 @@ async def test_of_one_key_twice_in_a_statement_the_one_that_got_the_lock_is_kept
     writes = [a_write(number, "same") for number in (1, 2)]
     claim, reply, rows = writes[held]
     writes[held] = (HeldClaim(*dataclasses.astuple(claim)), reply, rows)
-    batch = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
+    batch = [coalescing._Write(database, claim, 201, reply, rows, (), {}) for claim, reply, rows in writes]
     async with database.transaction("SELECT pg_advisory_xact_lock(4711)"):
         answers = await INSERT._write_several(batch)
     done = 1 - held
@@ -125,7 +125,7 @@ async def test_a_key_in_flight_leaves_no_claim_behind(database: Database) -> Non
     """It leaves no row either: its caller gets the refusal, and the others are served."""
     claim, reply, rows = a_write(2, "held")
     writes = [a_write(1, "first"), (claim, reply, rows), a_write(3, "third")]
-    batch = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
+    batch = [coalescing._Write(database, claim, 201, reply, rows, (), {}) for claim, reply, rows in writes]
     async with database.transaction(f"SELECT pg_advisory_xact_lock({claim.lock})"):
         answers = await INSERT._write_several(batch)
     assert [answer is None for answer in answers] == [False, True, False]

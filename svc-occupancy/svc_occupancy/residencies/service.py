@@ -23,7 +23,7 @@ from chassis.writes import idempotency
 from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.occupancy.v1 import residencies_pb2 as pb
-from svc_occupancy import dates, schema
+from svc_occupancy import dates
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies import effects, queries, records, rules, tables
 from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
@@ -258,8 +258,9 @@ class ResidenciesService:
         return idempotency.Decision(
             201,
             encode(record),
-            {**rows, schema.outbox: events, unit_status_change: [change._asdict() for change in changes]},
+            {**rows, unit_status_change: [change._asdict() for change in changes]},
             {"company_id": turn.company_id, **values, **columns_of_states(states, "state_")},
+            events,
             [("turn", turn.id)],
         )
 

@@ -6,7 +6,7 @@ import datetime
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from asyncpg import Record
@@ -14,7 +14,7 @@ from asyncpg import Record
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Expression
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import Renderer, encode
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule import instants
@@ -208,7 +208,7 @@ class Turnovers:
         for entry in entries:
             await self._audit.add(connection, self._call, company_id, *entry)
 
-    def _event(self, taken: Taken) -> dict[str, Any]:
+    def _event(self, taken: Taken) -> OutboxEvent:
         """The event of the unit's new status, with the turn as it is served after the step."""
         assert taken.state is not None
         return self._outbox.public(

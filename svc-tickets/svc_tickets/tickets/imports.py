@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -159,8 +158,8 @@ class TicketImport:
         """Publishes the events of tickets whose status changed."""
         rows = await read.tickets(connection, batch.company_id, [change.ticket_id for change in moved])
         data = {row[0]: self._renderer.json(row) for row in rows}
-        events = (change.events(self._outbox, data[change.ticket_id], self._call.request_id) for change in moved)
-        await self._outbox.add_many(connection, list(itertools.chain.from_iterable(events)))
+        events = [change.event(self._outbox, data[change.ticket_id], self._call.request_id) for change in moved]
+        await self._outbox.add_many(connection, events)
 
 
 def _check_move(line: TicketLine) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from chassis.auth.identity import INTEGRATION, Call
 from chassis.db.database import Connection, Database
 from chassis.db.ids import Ids
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import Source
 from chassis.refusals import Refusal, created_by_missing, not_found
 from chassis.schedule.instants import Clock
@@ -98,8 +98,8 @@ class NewTicket:
         row["quiet_since"], row["stale_due_at"] = quiet
         return cls(row, author, inspection_row or {})
 
-    def event(self, outbox: Outbox, data: bytes, occurred_at: datetime.datetime, request_id: str) -> dict[str, Any]:
-        """The row of its event. data: the ticket as GET returns it."""
+    def event(self, outbox: Outbox, data: bytes, occurred_at: datetime.datetime, request_id: str) -> OutboxEvent:
+        """Its event. `data` is the ticket as GET returns it."""
         return outbox.public(
             "ticket.created",
             company_id=self.row["company_id"],
@@ -197,12 +197,12 @@ class TicketOpener:
         row |= self._renderer.columns(records.TICKET.row(values_by_column))
         json = self._renderer.served(row["document"])
         event = ticket.event(self._outbox, json, row["created_at"], call.request_id)
-        rows = {t.ticket: row, schema.outbox: event}
+        rows = {t.ticket: row, schema.outbox: event.row}
         rows |= {table: its_rows[0] for table, its_rows in ticket.records(call, photo_id).items()}
         document = Document(json=json, entity_id=place.ticket_id, version=row["version"])
         insert = opening.CREATES[tuple(rows)]
         seen = {"names_seen": place.names_seen}
-        written = await insert.write(self._database, claim, 201, reply(document), rows, seen)
+        written = await insert.write(self._database, claim, 201, reply(document), rows, event.changed, seen)
         if not written.replayed:
             self._outbox.wake()
         return written

@@ -13,7 +13,7 @@ from sqlalchemy import Table
 from chassis.auth.identity import INTEGRATION, Call
 from chassis.db.database import Database
 from chassis.db.ids import Ids
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 from chassis.refusals import created_by_missing, not_found
 from chassis.schedule.instants import Clock
@@ -68,9 +68,9 @@ class StatusChange:
             "request_id": request_id,
         }
 
-    def events(self, outbox: Outbox, data: bytes, request_id: str) -> Sequence[dict[str, Any]]:
-        """The event's row. data: the ticket as GET returns it after the change."""
-        event = outbox.public(
+    def event(self, outbox: Outbox, data: bytes, request_id: str) -> OutboxEvent:
+        """Its event. `data` is the ticket as GET returns it after the change."""
+        return outbox.public(
             "ticket.status_changed",
             company_id=self.company_id,
             entity_id=self.ticket_id,
@@ -79,7 +79,6 @@ class StatusChange:
             change=change("status", self.before.status, self.after.status),
             request_id=request_id,
         )
-        return [event]
 
 
 # The positions of the ticket's own columns in a row of its shape.
@@ -151,10 +150,11 @@ class StatusRequest:
         values |= {f"new_{name}": value for name, value in columns.items()}
         json = self.renderer.served(rendered[DOCUMENT])
         document = Document(json=json, entity_id=ticket_id, version=decided.version)
-        return Decision(200, self.reply(document), self._rows(decided, json), values)
+        event = decided.event(self.outbox, json, self.call.request_id)
+        return Decision(200, self.reply(document), self._rows(decided), values, [event])
 
-    def _rows(self, decided: StatusChange, json: bytes) -> dict[Table, Sequence[dict[str, Any]]]:
-        """The entry of the history, the comment, the event and, of a person's change, the entry of the audit log."""
+    def _rows(self, decided: StatusChange) -> dict[Table, Sequence[dict[str, Any]]]:
+        """The entry of the history, the comment and, of a person's change, the entry of the audit log."""
         who, of_person = self.call.identity, not self.is_of_integration
         by = {
             "administrator_id": who.administrator_id,
@@ -163,7 +163,6 @@ class StatusRequest:
         }
         rows: dict[Table, Sequence[dict[str, Any]]] = {
             t.ticket_status_change: [decided.entry(self.comment_id, self.call.request_id) | by],
-            schema.outbox: decided.events(self.outbox, json, self.call.request_id),
         }
         if decided.comment is not None:
             comment = {

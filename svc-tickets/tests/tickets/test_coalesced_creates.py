@@ -57,7 +57,9 @@ def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[A
 
 async def write_at_once(database: Database, *writes: tuple[Claim, bytes, dict[Any, dict[str, Any]]]) -> list[Any]:
     """Runs the first write alone and all others together."""
-    calls = (CREATE_TICKET.write(database, claim, 201, reply, rows, {"names_seen": 0}) for claim, reply, rows in writes)
+    calls = (
+        CREATE_TICKET.write(database, claim, 201, reply, rows, (), {"names_seen": 0}) for claim, reply, rows in writes
+    )
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -137,7 +139,9 @@ async def test_a_lock_let_go_between_two_writes_of_one_key_leaves_the_ticket_of_
         rows,
     )
     hold = Statement(select(func.pg_advisory_xact_lock(literal_column(str(HELD_LOCK))).label("held")))
-    several = [coalescing._Write(database, claim, 201, reply, rows, {"names_seen": 0}) for claim, reply, rows in writes]
+    several = [
+        coalescing._Write(database, claim, 201, reply, rows, (), {"names_seen": 0}) for claim, reply, rows in writes
+    ]
     async with database.transaction() as connection:
         await connection.rows(hold)
         answers = await CREATE_TICKET._write_several(several)

@@ -14,7 +14,7 @@ from chassis.auth import identity
 from chassis.db.database import Connection, DatabaseUnavailable
 from chassis.db.ids import Ids
 from chassis.lists.paging import ROWS_MAX
-from chassis.messaging.outbox import CHANGED, uuid7
+from chassis.messaging.outbox import uuid7
 from chassis.records import bodies
 from chassis.refusals import not_found
 from chassis.writes import idempotency
@@ -174,7 +174,7 @@ class FeedService(FeedRpcs):
             changed = [(caller.company_id, KIND, sub_id)]
             lock = _REPLAY_LOCK | (sub_id & 0xFFFFFFFF)
             reply = await queries.CREATE_REPLAY.write_checked(
-                dependencies.database, claim, 202, body, {replay: values | {CHANGED: changed}}, lock=lock, check=check
+                dependencies.database, claim, 202, body, {replay: values}, changed, lock=lock, check=check
             )
             self._replays.wake()
         return pb.CreateReplayResponse(reply=reply)

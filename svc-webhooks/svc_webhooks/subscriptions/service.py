@@ -11,7 +11,6 @@ from chassis.auth import identity
 from chassis.db.database import Connection, Database
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
-from chassis.messaging.outbox import CHANGED
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
 from chassis.schedule.instants import Clock
@@ -101,16 +100,16 @@ class SubscriptionsService:
         values = await self.new_values(vault, caller, destination_url, events, secret, rules.API)
         sub_id = values[subscription.c.id]
         row = {column.name: value for column, value in values.items()}
-        row[CHANGED] = [(company_id, rules.KIND, sub_id)]
         record = self.renderer.of_values(values)
         body = _encode(record)
 
         async def check(connection: Connection) -> None:
             rules.check_count(await queries.subscriptions_counted(connection, company_id), self.subscriptions_max)
 
+        changed = [(company_id, rules.KIND, sub_id)]
         lock = queries.count_lock(company_id)
         reply = await queries.CREATE_SUBSCRIPTION.write_checked(
-            self.database, claim, 201, body, {subscription: row}, lock=lock, check=check
+            self.database, claim, 201, body, {subscription: row}, changed, lock=lock, check=check
         )
         if reply.body != body:
             return reply

@@ -45,7 +45,7 @@ _INSERT = InsertMany(producer_outbox, ["event_id", "subject", "message"])
 async def commit(tickets: Producer, company_id: int, numbers: range) -> list[str]:
     """Commits events in one transaction; returns their ids."""
     now = datetime.datetime.now(datetime.UTC)
-    rows = [
+    events = [
         tickets.outbox.public(
             "ticket.created",
             company_id=company_id,
@@ -57,8 +57,8 @@ async def commit(tickets: Producer, company_id: int, numbers: range) -> list[str
         for number in numbers
     ]
     async with tickets.database.transaction() as connection:
-        await _INSERT.run(connection, rows)
-    return [str(row["event_id"]) for row in rows]
+        await _INSERT.run(connection, [event.row for event in events])
+    return [str(event.event_id) for event in events]
 
 
 def parts(many: int) -> list[range]:
