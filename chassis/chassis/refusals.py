@@ -9,9 +9,9 @@ from __future__ import annotations
 class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """An answer of the error envelope.
 
-    status: the HTTP status; code: the stable code of spec 7; message: one sentence that names cause and
-    remedy, ends with a period, and never repeats a value of the caller's. field: the field at fault, if any: imports
-    and forms report it, the public API does not.
+    It has the HTTP `status` and the stable `code` of spec 7. The `message` is one sentence that names cause and remedy,
+    ends with a period, and never repeats a value of the caller's. Imports and forms report the `field` at fault, if
+    any; the public API does not.
     """
 
     def __init__(self, status: int, code: str, message: str, field: str = "") -> None:
@@ -56,7 +56,7 @@ def idempotency_mismatch() -> Refusal:
 class Unavailable(Exception):  # noqa: N818 - says what is the matter
     """A dependency did not answer: an internal fault, never the caller's. A retry may succeed.
 
-    disk_full: the service whose database has no disk space; "" if that is not the reason.
+    If a database has no disk space, `disk_full` is its service; else "".
     """
 
     disk_full = ""

@@ -71,7 +71,7 @@ class Lifecycle:
     async def run(self, head: str) -> None:
         """Starts, serves until SIGTERM or SIGINT, and stops: it reports not ready, then finishes the calls under way.
 
-        head: the migration that the database must have had before it serves; it waits for that, and for the database.
+        It serves once the database is there and has had the migration `head`.
         A signal during the start interrupts it. Raises SettingsError and Unavailable if it can't start.
         """
         loop = asyncio.get_running_loop()

@@ -46,7 +46,7 @@ class App:
     """The parts of one process, wired by its `__main__`."""
 
     def __init__(self, name: str, settings: ServiceSettings, plans: str = ONE_PLAN) -> None:
-        """plans: see `Database`."""
+        """For `plans` see `Database`."""
         self.name = name
         self.settings = settings
         self.issuer = TokenSigner(settings.identity_key_file)
@@ -102,7 +102,8 @@ class App:
             step(changed)
 
     def produces(self, outbox_table: Table, consumers: Mapping[str, Sequence[str]]) -> Outbox:
-        """This process has an outbox; consumers: the services that consume its events, and which: see `Relay`."""
+        """This process has an outbox. Its `consumers` are the services that consume its events, and which: see
+        `Relay`."""
         outbox = Outbox(self.name, outbox_table)
         relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
         self.background("relay", relay.run)
@@ -117,7 +118,7 @@ class App:
     def consumes(
         self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]], replicas: Replicas | None = None
     ) -> Consumer:
-        """This process consumes events; subjects: see `Consumer`. replicas: the rows that it takes from references."""
+        """This process consumes events: see `Consumer`. From references it takes the rows of `replicas`."""
         clients = {producer: self.service_client(producer) for producer in subjects}
         examine = examine_nothing if replicas is None else self._replicates(replicas)
         consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, clients, examine)
@@ -145,7 +146,7 @@ class App:
             await self._change_tracking.end_positions(connection)
 
     def forgets(self, claims: Table) -> None:
-        """This process serves writes; claims: the ledger of their keys and replies."""
+        """This process serves writes, whose keys and replies are in the ledger `claims`."""
         retention = Retention(self.database, claims, self.retention_hooks, self._record_future_sweep)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
@@ -153,7 +154,7 @@ class App:
         self.serve(idempotency_pb2.DESCRIPTOR.services_by_name["IdempotencyService"], key_uses)
 
     def audits(self, table: Table, for_staff: Collection[str] = (), removed: Removed | None = None) -> Audit:
-        """This process writes an audit log and serves it. for_staff, removed: see `Audit`."""
+        """This process writes an audit log and serves it: see `Audit`."""
         audit = Audit(table, self.database, for_staff, removed)
         self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
         return audit
@@ -166,7 +167,7 @@ class App:
         for_staff: Collection[str] = (),
         removed: Removed | None = None,
     ) -> CommandRunner:
-        """This process has a back office; claims: its ledger, audit: its log. for_staff, removed: see `Audit`."""
+        """This process has a back office, with a ledger and an audit log: see `Audit`."""
         return CommandRunner(self.database, claims, self.audits(audit, for_staff, removed), outbox)
 
     def sweeps(self, *sweeps: Sweep) -> None:

@@ -126,9 +126,9 @@ class ServiceClient:
     ) -> Response:
         """Calls the RPC that takes such a request. Raises Refusal if the service refused, else ServiceUnavailable.
 
-        response: the class of the RPC's response; with another one TypeError is raised.
-        identity: the caller, if it is not this service. token: a token that another issuer signed, sent unchanged.
-        request_id: for the service's log; default: the id that this task's log lines bear.
+        The class of the RPC's response is `response`; with another one TypeError is raised. The caller is this service,
+        or `identity`; a `token` that another issuer signed is sent unchanged. The service's log has `request_id`, by
+        default the id that this task's log lines bear.
         """
         kinds = type(request), response
         method = self._methods.get(kinds) or self._method(*kinds)

@@ -32,8 +32,8 @@ Key = tuple[int, int]
 class Documents(Generic[Struct]):
     """The documents of the records of one kind.
 
-    joined: `shape.select` of the table joined with all that the records show, each joined with one row or none. table:
-    declared with `make_followable`.
+    In `joined`, a `shape.select`, the table is joined with all that the records show, each with one row or none. The
+    `table` is declared with `make_followable`.
     """
 
     def __init__(self, shape: Shape[Struct], joined: Selection, table: sa.Table) -> None:
@@ -90,7 +90,7 @@ class Documents(Generic[Struct]):
 
 
 class Rendered(NamedTuple):
-    """n: the record's position among the keys, from 1."""
+    """A record that was rendered. Its position among the keys, from 1, is `n`."""
 
     n: int
     company_id: int

@@ -52,9 +52,9 @@ class FeedRequest(Protocol):
 class Changes:
     """The changes of one kind of records.
 
-    kind: the entity_type. records: their documents; or, for records that have none and show no other table, the SELECT
-    of the list, whose first column is the record's id, with their table. The table is declared with `make_followable`;
-    records that it does not call served are gone.
+    The `kind` is the entity_type. The `records` are documents; or, for records that have none and show no other table,
+    the SELECT of the list, whose first column is the record's id, with their table. The table is declared with
+    `make_followable`; records that it does not call served are gone.
 
     Raises TypeError if the records show a row of another table that they do not follow: their copies would stay as they
     are for ever. So such a feed fails when the service starts.
@@ -108,7 +108,7 @@ class Changes:
         self._gone = head + b'%d,"gone":true,"record":null}'
 
     async def feed(self, database: Database, company_id: int, request: FeedRequest, renderer: Renderer[Any]) -> Feed:
-        """The page after the request's position. renderer: of the records' shape.
+        """The page after the request's position. The renderer is of the records' shape.
 
         Raises Refusal 410 for a position from another history, and Unavailable while the stored order is that of
         another server: see `chassis.changes.tracking`.

@@ -27,7 +27,8 @@ _Fetched = tuple[Document | None]
 
 
 class RecordReads(Generic[Struct]):
-    """noun: the kind's name in refusals. changes: of records that have documents. pages: of their `Documents.rows`."""
+    """The reads of records that have documents. Refusals call the kind its `noun`; `pages` are of its
+    `Documents.rows`."""
 
     def __init__(
         self, noun: str, database: Database, renderer: Renderer[Struct], pages: Pages, changes: Changes
@@ -39,7 +40,7 @@ class RecordReads(Generic[Struct]):
         self._fetches: Coalescer[Key, _Fetched] = Coalescer(self._fetch_several, self._fetch_alone)
 
     async def page(self, company_id: int, request: Message, filters: Values | None = None) -> Page:
-        """A page of the list. request: has after_id and limit. filters: if not those that the request sets."""
+        """A page of the list. The request has after_id and limit; the filters are those that it sets, or `filters`."""
         fields: Any = request
         limit = min(fields.limit, ROWS_MAX)
         if filters is None:

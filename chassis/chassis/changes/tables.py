@@ -91,9 +91,9 @@ def make_followable(
 ) -> None:
     """Declares that the records of a table can be followed; call it after the table's other indexes.
 
-    beside: columns of the table that no record shows, and that statements set by themselves. Such a change moves no
-    record. served: a condition in literals on the table; only such records are moved, as readers see no others.
-    has_documents: False for records that are rendered when they are read; they may follow no others.
+    A change of the columns `beside` moves no record: no record shows them, and statements set them by themselves. Only
+    records that meet the condition `served`, in literals, are moved, as readers see no others. Without documents
+    records are rendered when they are read; they may follow no others.
 
     Adds the column changed_xid, the index of the order, the triggers, and an index for each follow that has none: by
     company, column and id; the columns of the document, and the index that finds records without one. Raises TypeError
@@ -159,8 +159,8 @@ def served_of(table: sa.Table) -> list[sa.ColumnElement[bool]]:
 
 def names_are_current(metadata: sa.MetaData, seen: Expression | None = None) -> sa.ColumnElement[bool]:
     """Whether no row that records show has changed since a reader's snapshot, for a record that is rendered before the
-    transaction that writes it: its own snapshot sees every change that the reader's did not. seen: the reader's
-    `NAMES_SEEN`; else the parameter names_seen."""
+    transaction that writes it: its own snapshot sees every change that the reader's did not. What the
+    reader saw is `seen`, its `NAMES_SEEN`; else the parameter names_seen."""
     marks, epoch = metadata.tables["changes_to_touch"], metadata.tables["changes_epoch"]
     if seen is None:
         seen = sa.bindparam("names_seen", type_=Xid8())

@@ -118,7 +118,7 @@ class _Missing:
     def __init__(
         self, table: sa.Table, name: str, condition: sa.ColumnElement[bool], *columns: TableColumn, first: Place
     ) -> None:
-        """columns: those of the index that differ in the range. first: values of theirs before all records."""
+        """In the range, `columns` of the index differ; `first` are values of theirs before all records."""
         c = table.c
         self._columns, self._first = columns, first
         self.after = first

@@ -61,8 +61,8 @@ _STORED = "(NEW.document, NEW.document_shape) IS DISTINCT FROM (OLD.document, OL
 def recorded(table: str, beside: Sequence[str] = (), *, documents: bool = False) -> list[str]:
     """The trigger that records each change of a table's rows; the table has the column changed_xid.
 
-    beside: columns that no record shows. A change of only these does not count as a change of the record. documents:
-    whether the rows have documents: a change without a new document leaves none.
+    A change of only the columns `beside`, which no record shows, does not count. If the rows have documents, a change
+    without a new document leaves none.
     """
     if not beside and not documents:
         return [

@@ -40,7 +40,7 @@ class ClockComparison:
     """What is known of the two clocks. It knows no connection: `Database` asks PostgreSQL."""
 
     def __init__(self, clock: Callable[[], datetime.datetime], up: Callable[[], float] = uptime) -> None:
-        """up: see `uptime`."""
+        """For `up` see `uptime`."""
         self._clock, self.up = clock, up
         # PostgreSQL's clock minus the uptime, in seconds: it lies between these two.
         self._bounds: tuple[float, float] | None = None
@@ -48,8 +48,8 @@ class ClockComparison:
         self.asked_at = -RETRY_SECONDS - up()
 
     def learn(self, before: float, theirs: datetime.datetime, after: float) -> None:
-        """theirs: PostgreSQL's clock at some moment between two uptimes. The longer the answer took, the less it says:
-        a slow one never makes the clocks seem further apart than they are."""
+        """Takes in `theirs`, PostgreSQL's clock at some moment between two uptimes. The longer the answer took, the
+        less it says: a slow one never makes the clocks seem further apart than they are."""
         at = theirs.timestamp()
         self._bounds = at - after, at - before
         self.report()

@@ -23,20 +23,20 @@ Answer = TypeVar("Answer")
 class Coalescer(Generic[Asked, Answer]):
     """Answers concurrent requests together.
 
-    several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
-    If `several` fails, `alone` answers each request, so that a bad one fails by itself. gather_seconds: how long a
-    statement waits for more requests, in the BUSY_SECONDS after one that several shared.
+    Two or more are answered by `several`, in their order, with None for a request that `alone` must answer. If it
+    fails, `alone` answers each request, so that a bad one fails by itself. In the BUSY_SECONDS after a statement that
+    several shared, the next one waits `linger_seconds` for more requests.
     """
 
     def __init__(
         self,
         several: Callable[[Sequence[Asked]], Awaitable[Sequence[Answer | None]]],
         alone: Callable[[Asked], Awaitable[Answer]],
-        gather_seconds: float = 0.0,
+        linger_seconds: float = 0.0,
     ) -> None:
         self._several = several
         self._alone = alone
-        self._gather_seconds = gather_seconds
+        self._linger_seconds = linger_seconds
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._awaited: asyncio.Task[None] | None = None
@@ -72,8 +72,8 @@ class Coalescer(Generic[Asked, Answer]):
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._gather_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
-            await asyncio.sleep(self._gather_seconds)
+        if self._linger_seconds and loop.time() - self._shared_at < BUSY_SECONDS:
+            await asyncio.sleep(self._linger_seconds)
         batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         assert self._awaited is not None
         patience = loop.call_later(PATIENCE_SECONDS, self._go_on, self._awaited)

@@ -176,8 +176,8 @@ class Database:
         pooler: str = "",
         direct_url: str = "",
     ) -> None:
-        """plans: PostgreSQL's plan_cache_mode. clock: the process's, which writes compare with PostgreSQL's. pooler,
-        direct_url: see `DatabaseSettings`."""
+        """PostgreSQL's plan_cache_mode is `plans`. Writes compare the process's `clock` with PostgreSQL's. For `pooler`
+        and `direct_url` see `DatabaseSettings`."""
         self.url = url
         self._pooler = pooler
         self._servers, self._direct = Servers(url), Servers(direct_url or url)
@@ -277,7 +277,7 @@ class Database:
         self, application: str, *, connect_seconds: float = 5.0, **settings: str
     ) -> AsyncIterator[asyncpg.Connection]:
         """A connection of its own to the server itself, beside the pool: for LISTEN, and for locks and roles that last
-        longer than a transaction. settings: instead of those of the pool's. Raises LOST."""
+        longer than a transaction. It has these settings instead of the pool's. Raises LOST."""
         all_settings = self._settings | {"application_name": application} | settings
         # No pooler is asked for more than it takes: the direct URL may lead through one in session mode.
         session = await self._direct.connect(
@@ -380,7 +380,7 @@ class Database:
     async def check_clock(self, connection: Connection | None = None) -> None:
         """Raises ClockSkew if this process's clock and PostgreSQL's are too far apart to write. It costs no round
         trip while they agree. Before it refuses, it compares them anew (at most once a second), so that writes go on as
-        soon as the clock is right. connection: the one to ask by, if the caller holds one."""
+        soon as the clock is right. It asks by the `connection` that the caller holds, if any."""
         if not self._clocks.are_skewed:
             return
         if self._clocks.up() - self._clocks.asked_at >= clocks.RETRY_SECONDS:
@@ -398,7 +398,7 @@ class Database:
     async def transaction(self, first: str = "", *, writes: bool = True) -> AsyncIterator[Connection]:
         """One transaction: committed at the end, rolled back if the block raises.
 
-        first: SQL sent together with BEGIN, which saves a round trip. writes: False for one that only reads, which
+        The SQL `first` is sent together with BEGIN, which saves a round trip. One that only reads (`writes` is False)
         goes on despite a skew. Raises ClockSkew also at its end: the clock may have jumped meanwhile.
         """
         async with self.connection() as connection:

@@ -27,7 +27,7 @@ class Ids:
     def __init__(
         self, database: Database, sequence: sa.Sequence, block: int = BLOCK, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """block: so many ids at least are reserved within LIFE_SECONDS of the last reservation. clock: in seconds."""
+        """Within LIFE_SECONDS of the last reservation, by a clock in seconds, a `block` of ids at least is reserved."""
         self._database = database
         self._block = block
         self._clock = clock

@@ -78,7 +78,7 @@ def migrate(url: str, package: str, metadata: MetaData, service_role: str = "") 
     After an interruption the same call goes on from there.
 
     A database of a later release that has had the newest revision stays as it is, also its privileges.
-    service_role: a role that gets the privileges of a service, if it is not the owner's that `url` names.
+    The role `service_role` gets the privileges of a service, if it is not the owner's that `url` names.
 
     Raises SettingsError if the tables belong to another role, and as `refuse_older` does. Raises DatabaseUnavailable
     if the server is away, if a revision can't have its locks, and if a release that lacks the newest revision made the

@@ -47,8 +47,8 @@ def assignments(settings: Mapping[str, str]) -> str:
 async def keep_as_defaults(connection: asyncpg.Connection, settings: Mapping[str, str]) -> None:
     """Makes the settings the defaults of the connection's role in its database, which every role may do for itself.
 
-    connection: one to the server itself. If a default changes, the role's older connections, which lack it, are ended
-    as soon as they are idle.
+    The connection leads to the server itself. If a default changes, the role's older connections, which lack it, are
+    ended as soon as they are idle.
     """
     defaults = {name: value for name, value in settings.items() if name not in TRACKED}
     async with connection.transaction():
@@ -88,7 +88,7 @@ async def refuse_others(connection: asyncpg.Connection, settings: Mapping[str, s
 
 async def keeps_statements(connection: asyncpg.Connection) -> bool:
     """Whether a named statement is found again on another connection of the server, as PgBouncer from 1.21 on does it:
-    there the statement has a name of the pooler's. connection: without a cache of statements."""
+    there the statement has a name of the pooler's. The connection has no cache of statements."""
     name = f"makeready_{uuid.uuid4().hex}"
     async with connection.transaction():
         prepared = await connection.prepare("SELECT 1", name=name)

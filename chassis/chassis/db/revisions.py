@@ -42,7 +42,7 @@ def head_of(package: str) -> str:
 async def open_migrated(database: Database, head: str) -> None:
     """Opens the database as soon as its server answers and it has had the migration `head`; logs what it waits for.
 
-    head: "" for a process without migrations. Raises DatabaseRefused and SettingsError, as `Database.open` does.
+    A process without migrations has the head "". Raises DatabaseRefused and SettingsError, as `Database.open` does.
     """
     is_open = False
     waits_for: tuple[str, str] | None = None

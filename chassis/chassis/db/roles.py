@@ -20,7 +20,7 @@ OWNER_CONNECTIONS = 10  # a migration, backups, a person
 def make_roles(name: str, password: str, owner_password: str, connections: int, *, partitions: bool) -> list[str]:
     """Statements that make the roles of database `name`, or give existing ones these passwords and limits.
 
-    connections: the limit of the service's role.
+    The service's role may have so many connections.
     """
     owner, members = f"{name}{OWNER}", f"{name}{PARTITIONS}"
     statements = [

@@ -21,7 +21,7 @@ def array_rows(
 ) -> TableValuedAlias:
     """A table called `name` whose rows come from parameters: one array parameter, PREFIX + COLUMN, for each column.
 
-    columns: their types by name. numbered: adds a column `n`, the row's number from 1.
+    The `columns` are types by name. A column `n`, the row's number from 1, is added if `numbered`.
     """
     arrays = [bindparam(prefix + column, type_=ARRAY(kind)) for column, kind in columns.items()]
     rows = func.unnest(*arrays).table_valued(*columns, with_ordinality="n" if numbered else None)

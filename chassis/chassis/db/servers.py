@@ -59,8 +59,8 @@ class Servers:
     async def connect(self, *_url: str, timeout: float = 5.0, **options: Any) -> Any:  # noqa: ASYNC109 - asyncpg's name
         """A connection; the form is that of asyncpg's `connect`, and of a pool's.
 
-        timeout: of all attempts, in seconds; each server has the same share. asyncpg itself would spend all of it on
-        the first server that does not answer. Raises what the only server raises, or ConnectionError of several.
+        All attempts together have `timeout` seconds; each server has the same share. asyncpg itself would spend all of
+        it on the first server that does not answer. Raises what the only server raises, or ConnectionError of several.
         """
         options["connection_class"] = LiveConnection
         if len(self._servers) == 1:

@@ -48,7 +48,7 @@ def param(name: str, kind: SqlType) -> sa.BindParameter[Any]:
 
 
 def sql(text: str, **types: SqlType) -> sa.TextClause:
-    """A statement that never varies, as SQL with parameters such as `:company_id`. types: of each parameter.
+    """A statement that never varies, as SQL with parameters such as `:company_id`, each with its type.
 
     Raises TypeError if the parameters of the SQL are not those of `types`.
     """
@@ -145,7 +145,7 @@ class Query(Generic[Row]):
             raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")
 
     async def rows(self, on: Runs, **values: object) -> list[Row]:
-        """on: a connection or the database."""
+        """The rows, read `on` a connection or the database."""
         make = self._make
         return [make(*row) for row in await on.rows(self.statement, **values)]
 

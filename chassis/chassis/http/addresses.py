@@ -19,7 +19,7 @@ def of_peer(peer: str) -> Address:
 def forwarded(lines: Iterable[str]) -> Iterator[Address | None]:
     """The addresses of X-Forwarded-For, the nearest proxy's entry first; None for an entry that is no address.
 
-    lines: the values of the header's lines, in order. Some proxies write an address with its port.
+    The values of the header's `lines` are in order. Some proxies write an address with its port.
     """
     for entry in reversed(",".join(lines).split(",")):
         text = entry.strip()

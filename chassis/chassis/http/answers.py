@@ -55,7 +55,7 @@ class Sender:
     async def _send_as_it_is_read(
         self, wire: Wire, transport: asyncio.Transport, writer: AbstractStreamWriter, unsent: bytes, size: int
     ) -> None:
-        """size: the bytes that become free when the client has read the answer."""
+        """When the client has read the answer, `size` bytes become free."""
         self._deadline.set(deadlines.UNREAD_SECONDS, transport.abort)
         self._unread.hold(transport.abort, size + (UNREAD_TLS_BYTES if self._course.has_tls else UNREAD_BYTES))
         try:
@@ -72,7 +72,7 @@ class Sender:
             self._unread.release(transport.abort)
 
     async def stream(self, request: Request, reply: Reply, headers: bytes, pieces: AsyncIterator[bytes]) -> None:
-        """See `Request.stream`. headers: more whole lines."""
+        """See `Request.stream`. The `headers` are more whole lines."""
         is_chunked = has_chunks(request.parsed)
         if is_chunked:
             headers += b"Transfer-Encoding: chunked\r\n"
@@ -123,7 +123,7 @@ class RenderedResponse(web.StreamResponse):
     """A response whose bytes are ready: aiohttp adds nothing to them."""
 
     def __init__(self, wire: Wire, sender: Sender, reply: Reply, parts: tuple[bytes, bytes], *, keep: bool) -> None:
-        """parts: see `replies.raw`. keep: whether another request may follow on the connection."""
+        """For `parts` see `replies.raw`. Another request may follow on the connection if `keep`."""
         super().__init__(status=reply.status)
         self._wire, self._sender = wire, sender
         self._parts = parts

@@ -62,7 +62,8 @@ class HttpConnection(web.RequestHandler):
         stall_seconds: float,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """client: by which `ConnectionLimits.enter` counted it. stall_seconds: the longest pause inside a body."""
+        """The connection is counted by `client`, from `ConnectionLimits.enter`. A pause inside a body lasts
+        `stall_seconds` at most."""
         super().__init__(
             server,
             loop=loop,
@@ -237,7 +238,7 @@ class HttpConnection(web.RequestHandler):
         self.__was_idle = True
 
     def look_at_the_clock(self, now: float) -> None:
-        """To be called once a second. now: by the loop's clock."""
+        """To be called once a second, with the loop's clock."""
         self.__deadline.look(now)
 
 

@@ -177,7 +177,7 @@ class ConnectionLimits:
         """The client that a trusted proxy speaks for: the rightmost address of X-Forwarded-For that is not a trusted
         proxy's. Empty if there is none: then a proxy speaks for itself.
 
-        forwarded_for: the values of the header's lines, in order.
+        The values of the header's lines, in order, are `forwarded_for`.
         """
         for address in addresses.forwarded(forwarded_for):
             if address is None:
@@ -203,8 +203,8 @@ class ConnectionLimits:
         """Whether the system should get the memory of connections that have gone. To be asked once a second; the answer
         is yes once for all that have gone so far.
 
-        While more connections close it is no: those that closed after a yes might be too few for a second one.
-        now: the event loop's clock, s.
+        While more connections close it is no: those that closed after a yes might be too few for a second one. The
+        event loop's clock says `now`, in seconds.
         """
         are_closing = self.connections < self._seen
         self._seen = self.connections

@@ -48,7 +48,7 @@ class Wire(Protocol):
         """Hands bytes to the parser."""
 
     async def sent(self, *, keep: bool) -> None:
-        """Called after an answer was sent. keep: whether another request may follow."""
+        """Called after an answer was sent. Another request may follow if `keep`."""
 
     def force_close(self) -> None:
         """Closes when the client has read what was sent."""

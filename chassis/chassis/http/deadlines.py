@@ -45,7 +45,7 @@ class Deadline:
         self._overdue = None
 
     def look(self, now: float) -> None:
-        """now: by the loop's clock."""
+        """Does what is due at `now`, by the loop's clock."""
         if now >= self._at and self._overdue is not None:
             self._at = _NEVER
             self._overdue()

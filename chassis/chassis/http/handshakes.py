@@ -34,7 +34,7 @@ class Handshakes:
     """The handshakes of one port: those under way, and who waits for one."""
 
     def __init__(self, limits: ConnectionLimits, begin: Callable[[socket.socket], asyncio.Task[None]]) -> None:
-        """begin: does a connection's handshake; its task ends with it."""
+        """A connection's handshake is the task of `begin`."""
         self._limits = limits
         self._begin = begin
         # By client; the client whose turn is next comes first. Clients of whom a request was known take every second
@@ -68,7 +68,7 @@ class Handshakes:
                 del queue[client]
 
     def evict_slow(self, now: float) -> None:
-        """Ends slow handshakes for those that wait. To be called once a second. now: by the loop's clock."""
+        """Ends slow handshakes for those that wait. To be called once a second, with the loop's clock."""
         slow = [task for task, (begun, _) in self._under_way.items() if begun <= now - SLOW_SECONDS]
         for task in slow[: self.waiting]:
             self._evict(task)

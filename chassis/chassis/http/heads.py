@@ -15,7 +15,7 @@ class MalformedHead(Exception):  # noqa: N818 - says what is the matter
 
 
 class WholeHead(NamedTuple):
-    """head: for the parser; size: how many bytes arrived of it; following: what arrived behind it."""
+    """A head for the parser. Of it `size` bytes have arrived, and behind it `following`."""
 
     head: bytes
     size: int

@@ -60,7 +60,7 @@ class Holder:
     )
 
     def __init__(self, limits: ConnectionLimits, client: str) -> None:
-        """client: by which `ConnectionLimits.enter` counted the connection; empty for a trusted proxy's."""
+        """The connection is counted by `client`, from `ConnectionLimits.enter`; it is empty for a trusted proxy's."""
         self._limits = limits
         self._client = client
         self.is_proxy = not client
@@ -99,7 +99,7 @@ class Holder:
         self.count(0)
 
     def count(self, size: int) -> None:
-        """size: the bytes that have arrived of unfinished requests."""
+        """Of unfinished requests `size` bytes have arrived."""
         if self._tls is not _NONE:
             size *= TLS_COPIES
         size += self._parsed_bytes
@@ -131,13 +131,13 @@ class Holder:
     # TLS
 
     def arrived(self, size: int) -> None:
-        """size: how many bytes have arrived at once."""
+        """So many bytes have arrived at once."""
         if size > self._burst_bytes and self._tls is not _NONE:
             self._burst_bytes = size
             self._count_tls()
 
     def know(self, *, is_known: bool) -> None:
-        """Of a connection with TLS. is_known: it is known who sent the last request."""
+        """Whether it is known who sent the last request, of a connection with TLS."""
         tls = _KNOWN if is_known else _STRANGER
         if tls is not self._tls:
             self._tls = tls
@@ -161,7 +161,7 @@ class Holder:
     def enter_from_proxy(self, forwarded_for: Iterable[str]) -> bool:
         """Counts a request for the client that a trusted proxy speaks for; False if it is one too many.
 
-        forwarded_for: the lines of X-Forwarded-For.
+        The lines of X-Forwarded-For are `forwarded_for`.
         """
         client = self._limits.client_behind_proxy(forwarded_for)
         if client and not self._limits.count(client):

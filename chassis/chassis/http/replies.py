@@ -17,7 +17,7 @@ NOT_STORED = b"Cache-Control: no-store\r\n"
 
 
 class Reply(NamedTuple):
-    """A response. headers: whole lines, without those that every response has."""
+    """A response. Its `headers` are whole lines, without those that every response has."""
 
     status: int
     body: bytes
@@ -49,7 +49,7 @@ def json(body: bytes, status: int = 200, headers: bytes = b"") -> Reply:
 def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) -> tuple[bytes, bytes]:
     """The whole response on the wire: its first bytes, and a long body by itself.
 
-    headers: more whole lines; head: the request was HEAD, so no body follows.
+    The `headers` are more whole lines. No body follows if the request was HEAD (`head`).
     """
     length = b"" if reply.status == 204 else b"Content-Length: %d\r\n" % len(reply.body)
     first = head_of(reply, request_id, headers, length)
@@ -58,7 +58,7 @@ def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) ->
 
 
 def head_of(reply: Reply, request_id: str, headers: bytes, length: bytes = b"") -> bytes:
-    """The head of a response. headers, length: more whole lines; without length the body follows in pieces."""
+    """The head of a response. The `headers` are more whole lines; without a `length` the body follows in pieces."""
     return b"".join(
         (
             _STATUS_LINES[reply.status],

@@ -91,8 +91,8 @@ class Request:
     async def pieces(self, stall_seconds: float, seconds: float) -> AsyncIterator[bytes]:
         """The body as it arrives, of which a little is held at a time; it may be of any length. Raises BodyBroken.
 
-        It is never evicted, so whoever reads one bounds how many there are.
-        stall_seconds, seconds: the longest pause, and the longest time for all of it.
+        It is never evicted, so whoever reads one bounds how many there are. A pause lasts `stall_seconds` at most, and
+        all of it `seconds`.
         """
         if self.whole_body is not None:
             yield self.whole_body
@@ -113,7 +113,7 @@ class Request:
             self._on_abort()
 
     async def stream(self, reply: Reply, pieces: AsyncIterator[bytes]) -> None:
-        """Sends the answer now, piece by piece, each once its client has room for it. reply: without body.
+        """Sends the answer now, piece by piece, each once its client has room for it. The reply has no body.
 
         If it can't be sent to its end, the connection breaks off: no client can take it for whole. Raises
         ConnectionError if the client has left or reads too slowly, and whatever `pieces` raises.

@@ -25,8 +25,8 @@ class HttpServer:
         stall_seconds: float = STALL_SECONDS,
         application: web.Server | None = None,
     ) -> None:
-        """stall_seconds: the longest pause inside a body. application: the server whose requests are made, for an
-        `answer` that hands them to a `web.Application`."""
+        """A pause inside a body lasts `stall_seconds` at most. The requests are those of the server `application`, for
+        an `answer` that hands them to a `web.Application`."""
         self._answer = answer
         self._limits, self._errors = limits, errors
         self._stall_seconds = stall_seconds
@@ -36,7 +36,7 @@ class HttpServer:
         )
 
     def connection(self, client: str) -> HttpConnection:
-        """A protocol for a client's connection. client: by which `ConnectionLimits.enter` counted it."""
+        """A protocol for a connection that is counted by `client`, from `ConnectionLimits.enter`."""
         return HttpConnection(
             self._server,
             self._answer,

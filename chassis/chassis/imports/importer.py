@@ -81,8 +81,8 @@ def _each(table: sa.Table, named: sa.FromClause, *columns: str) -> Selection:
 
 class ImportTable:
     """The records of one kind that an import reads and writes. Their table's key begins with company_id and ends with
-    id. The table has external_id and source, and may have version, created_at and updated_at. changeable: the columns
-    that a row may change."""
+    id. The table has external_id and source, and may have version, created_at and updated_at. A row may change the
+    columns `changeable`."""
 
     def __init__(self, table: sa.Table, *changeable: str) -> None:
         self.changeable = changeable
@@ -288,7 +288,7 @@ class Importer:
     """Runs batches: each is one transaction, under the company's import lock."""
 
     def __init__(self, database: Database, outbox: Outbox, claims: sa.Table, clock: Clock) -> None:
-        """claims: the context's ledger (see `chassis.writes.idempotency`)."""
+        """The context's ledger is `claims` (see `chassis.writes.idempotency`)."""
         self._database = database
         self._ledger = Ledger(claims)
         self._outbox = outbox
@@ -304,8 +304,8 @@ class Importer:
     ) -> list[common.ImportResult]:
         """Imports the rows of a request and returns each one's result. A dry run does everything and rolls back.
 
-        save: stores the batch and returns the references to publish. prepare: runs before the transaction, to fetch
-        from other contexts the rows that a replica lacks.
+        The context's `save` stores the batch and returns the references to publish. Before the transaction `prepare`
+        fetches from other contexts the rows that a replica lacks.
 
         A request that is sent again with its idempotency_key gets the results of the first time. Raises Refusal 400 for
         a bad key, 409 (mismatch, in progress), DatabaseUnavailable.

@@ -37,8 +37,8 @@ class Inside:
     """Declares that every place of one kind lies in one place of another kind, permanently. With both filters set, the
     statement checks once whether the inner place lies in the outer one, and not for each record.
 
-    inner, outer: the two filters. table: the inner places, with company_id, id, and the outer place's id in a column
-    named like the outer filter.
+    The two filters are `inner` and `outer`. The `table` has the inner places, with company_id, id, and the outer
+    place's id in a column named like the outer filter.
     """
 
     inner: str
@@ -49,11 +49,12 @@ class Inside:
 class Pages:
     """The pages of one list.
 
-    rows: the SELECT; its first column is the record's id, and each join finds exactly one row or null. filters: by
-    name, a condition on the record's own table with a parameter of the same name. visible: a condition, in literals,
-    that selects the list's records. statuses: every value that `status` may have, in the order of its enum. places: the
-    filters for a record's place, each a column of its own with the indexes of `page_indexes`. inside: for each two
-    places, which one lies in the other. request: the list's request message, whose fields are its filters.
+    The first column of the SELECT `rows` is the record's id, and each join finds exactly one row or null. Each of the
+    `filters` is, by name, a condition on the record's own table with a parameter of the same name. The condition
+    `visible`, in literals, selects the list's records. The `statuses` are every value that `status` may have, in the
+    order of its enum. The `places` are filters for a record's place, each a column with the indexes of `page_indexes`;
+    `inside` says for each two of them which one lies in the other. The fields of the message `request` are the list's
+    filters.
 
     Raises TypeError for a filter that has no index, no condition or no field in the request. So such a list fails when
     the service starts and not at a request.
@@ -235,7 +236,8 @@ class Pages:
         return values
 
     async def rows(self, on: Runs, company_id: int, after_id: int, limit: int, filters: Values) -> list[Record]:
-        """Up to limit + 1 rows; the extra row means that another page follows. on: a connection or the database."""
+        """Up to limit + 1 rows; the extra row means that another page follows. They are read `on` a connection or
+        the database."""
         return await on.rows(
             self.statement(frozenset(filters)),
             company_id=company_id,
@@ -271,7 +273,8 @@ def page_indexes(
     places: Sequence[str] = (),
 ) -> None:
     """Adds an index for each set of filters, ending in the id that orders every list, and the indexes of
-    `updated_since` if the table has updated_at. status: the column of that filter. visible, places: see `Pages`."""
+    `updated_since` if the table has updated_at. The column of the status is `status`. For `visible` and `places`
+    see `Pages`."""
     c = table.c
     if visible is not None:
         sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=visible)

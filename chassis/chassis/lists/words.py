@@ -71,8 +71,8 @@ def query_words(text: str) -> list[str]:
 
 
 def tsquery(words: Iterable[str], prefix: str = "", *, whole: bool = False) -> str:
-    """The words as the text of a `tsquery` that wants all of them. prefix: before each, as stored. whole: each word
-    must be the record's, not its beginning."""
+    """The words as the text of a `tsquery` that wants all of them. Each has the `prefix`, as stored. If `whole`,
+    each must be the record's word, not its beginning."""
     return " & ".join(f"'{prefix}{word}'" + ("" if whole else ":*") for word in words)
 
 

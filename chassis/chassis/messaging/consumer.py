@@ -84,7 +84,7 @@ def inbox_table(metadata: sa.MetaData) -> sa.Table:
 
 
 class Consumer:
-    """One context's durable consumer. apply: changes the database in the inbox's transaction."""
+    """One context's durable consumer, whose `apply` changes the database in the inbox's transaction."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class Consumer:
         clients: Mapping[str, ServiceClient],
         examine: Examine = examine_nothing,
     ) -> None:
-        """subjects: by producer, the contents to consume, as `content_of` spells them: {"svc-orders": ["references"]};
-        "public" means all public events. examine: runs before each transaction."""
+        """The contents to consume are `subjects`, by producer, as `content_of` spells them: {"svc-orders":
+        ["references"]}; "public" means all public events. Before each transaction `examine` runs."""
         self._name = name
         self._database = database
         self._transport = transport

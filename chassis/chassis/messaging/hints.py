@@ -15,7 +15,7 @@ from prometheus_client import Counter
 from chassis.db.database import Change
 from chassis.messaging.transport import FAULTS, Transport
 
-GATHER_SECONDS = 0.02  # a record that changes several times meanwhile makes one hint
+LINGER_SECONDS = 0.02  # a record that changes several times meanwhile makes one hint
 WAITING_MAX = 10_000  # further records make no hint until the waiting ones are sent
 # More records of one kind and company than this share one hint, with id 0: an import changes thousands, and each is a
 # message to every listener.
@@ -45,7 +45,7 @@ class Hints:
         """Sends until cancelled."""
         while True:
             await self._woken.wait()
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(LINGER_SECONDS)
             self._woken.clear()
             waiting, self._waiting = self._waiting, set()
             try:

@@ -34,7 +34,7 @@ CLAIM_SECONDS = 15
 COUNT_SECONDS = 10.0  # counting takes longer the more events wait
 # NATS writes each message to its file before it acknowledges it. So waiting events share a message, up to this size.
 PACK_BYTES = 128 * 1024
-GATHER_SECONDS = 0.05  # events written meanwhile share a batch: 8 % less CPU a create at 500 a second
+LINGER_SECONDS = 0.05  # events written meanwhile share a batch: 8 % less CPU a create at 500 a second
 Consumers = Mapping[str, Sequence[str]]
 KEPT = datetime.timedelta(days=3)
 
@@ -68,8 +68,9 @@ class Relay:
         consumers: Consumers,
         claim_seconds: int = CLAIM_SECONDS,
     ) -> None:
-        """consumers: by name, the contents that each consumes, as `content_of` spells them; "public" means all public
-        events. claim_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
+        """The contents that each of the `consumers` consumes are by name, as `content_of` spells them; "public" means
+        all public events. A claim lasts `claim_seconds`; then another relay may claim the row if it is not
+        published."""
         self._database = database
         self._claim_seconds = claim_seconds
         self._outbox = outbox
@@ -128,7 +129,7 @@ class Relay:
                 await asyncio.wait_for(self._outbox.woken.wait(), POLL_SECONDS)
             except TimeoutError:
                 continue
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(LINGER_SECONDS)
 
     async def publish_some(self) -> int:
         """Publishes one batch and returns how many rows it claimed."""

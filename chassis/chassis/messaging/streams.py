@@ -51,8 +51,8 @@ class TooFewReplicas(nats.js.errors.Error):
 async def make(jetstream: JetStreamContext, consumers: Consumers, replicas: int | None = None) -> None:
     """Makes the stream and the consumers that are missing, and updates the subjects of those that exist.
 
-    replicas: on how many servers; an existing stream and its consumers move to as many. None: on one, or as it is.
-    Raises one of FAULTS; TooFewReplicas if all are made, on fewer servers.
+    They are on as many servers as `replicas` says; an existing stream and its consumers move. None means on one, or as
+    it is. Raises one of FAULTS; TooFewReplicas if all are made, on fewer servers.
     """
     stream = await _stream(jetstream, replicas or 1)
     for name, subjects in consumers.items():
@@ -104,7 +104,7 @@ async def _stream(jetstream: JetStreamContext, replicas: int) -> StreamConfig:
 
 async def keep(url: str, consumers: Consumers, replicas: int | None = None, tls: ssl.SSLContext | None = None) -> None:
     """Makes them, checks every 5 s that they are there, and makes them again, until cancelled. What it waits for, it
-    logs once. url, tls: see `NatsConnection`; replicas: see `make`."""
+    logs once. See `NatsConnection` and `make`."""
     connection = NatsConnection(url, tls)
     reason = ""
     try:

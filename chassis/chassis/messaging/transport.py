@@ -73,8 +73,8 @@ class NatsConnection(Client):
     """A connection to one of the servers of a NATS. When that server goes, it is made to another one, for ever."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
-        """url: one or several, see `nats_servers`, which raises ValueError. tls: how to verify the servers. With it,
-        and for tls:// URLs, a server that asks for no TLS gets no password."""
+        """The `url` names one or several servers, see `nats_servers`, which raises ValueError; `tls` verifies them.
+        With it, and for tls:// URLs, a server that asks for no TLS gets no password."""
         super().__init__()
         self._named = nats_servers(url)
         self._tls = tls or (ssl.create_default_context() if self._named.is_encrypted else None)
@@ -100,7 +100,7 @@ class NatsConnection(Client):
     async def open(
         self, name: str, disconnected_cb: Callable[[], Awaitable[None]] | None = None, **options: Any
     ) -> None:
-        """Tries all servers until one takes it; once. disconnected_cb, options: see `Client.connect`."""
+        """Tries all servers until one takes it; once. See `Client.connect`."""
 
         async def disconnected() -> None:
             if self.is_reconnecting:  # in the task that does it; else in the one that closes
@@ -170,8 +170,7 @@ class Transport:
     """One connection a process. The stream of events and its consumers are the operator's: see `streams`."""
 
     def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None, *, publishes: bool = True) -> None:
-        """url, tls: see `NatsConnection`. publishes: whether this process publishes events; else it listens to
-        hints."""
+        """See `NatsConnection`. A process that publishes no events listens to hints."""
         self._url, self._name, self._tls = url, name, tls
         self._publishes = publishes
         self._client = NatsConnection(url, tls)
@@ -215,7 +214,8 @@ class Transport:
         return time.monotonic() - self._refused_at < FORGET_SECONDS
 
     def observe(self, faults: Sequence[BaseException]) -> None:
-        """Notes how the last batch of messages went, for `fault` and `is_full`; faults: of those that failed."""
+        """Notes how the last batch of messages went, for `fault` and `is_full`; `faults` are those of messages that
+        failed."""
         full = [fault for fault in faults if lacks_space(fault)]
         worst = next(iter([*full, *faults]), None)
         self._refused = "" if worst is None else reason_of(worst)

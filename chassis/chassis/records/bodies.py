@@ -112,7 +112,7 @@ _BODY_DECODER = json.JSONDecoder(
 def parse(raw: bytes, keys_with_nul: Collection[str] = (), decoder: json.JSONDecoder = _DECODER) -> dict[str, Any]:
     """The body's one JSON object. Raises Refusal 400 for anything else.
 
-    keys_with_nul: keys whose values may hold NUL, because the field's own rule refuses it.
+    The values of `keys_with_nul` may hold NUL, because the field's own rule refuses it.
     """
     if len(raw) > BODY_BYTES_MAX:
         raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
@@ -157,8 +157,8 @@ Plan = Mapping[str, tuple[bool, Check]]  # by field: whether it is required, and
 def check(kind: type[Body], fields: Values, within: str = "", clock: Clock = instants.now) -> Body:
     """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
 
-    within: the object's place in the body, if it is not the body itself, for example "parties[0]". clock: for instants
-    that must not lie in the future.
+    An object that is not the body itself is `within` it, for example at "parties[0]". Instants that must not lie in the
+    future are compared with the `clock`.
     """
     refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
     for key, sentence in refused.items():
@@ -411,7 +411,7 @@ def check_row(kind: type[Body], cells: Values, clock: Clock = instants.now) -> B
     """As `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
     A date in a date-time's place is midnight UTC. The caller refuses keys that the Struct lacks. Raises Refusal with
-    the field at fault. clock: see `check`.
+    the field at fault. For `clock` see `check`.
     """
     return _checked(kind, _row_plan(kind), {name: value for name, value in cells.items() if value != ""}, clock)
 

@@ -60,7 +60,7 @@ _PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
 class Nested:
     """A nested record, from another table. Its fields have their sources as in a `Shape`.
 
-    optional: the part is null if its first column is, as after an outer join.
+    If `optional`, the part is null if its first column is, as after an outer join.
     """
 
     def __init__(
@@ -77,9 +77,10 @@ class Either:
 
 
 class Link:
-    """An absolute URL below the address passed to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …
+    """An absolute URL below the address passed to `Shape.renderer`, with a path such as `/parcels/{entity_id}` or
+    `{sender.id}`.
 
-    columns: by name, the columns in the path that no field of the record holds.
+    The `columns` in the path that no field of the record holds are by name.
     """
 
     def __init__(self, path: str, **columns: Source) -> None:
@@ -103,7 +104,7 @@ class Shape(Generic[Struct]):
     def __init__(
         self, struct: type[Struct], table: NamedFromClause, *, version: Source | None = None, **fields: object
     ) -> None:
-        """version: a column after all others, for `Renderer.document`."""
+        """The `version` is a column after all others, for `Renderer.document`."""
         self.struct = struct
         self._columns: list[Source] = []
         self._paths: dict[str, int] = {}
@@ -137,7 +138,7 @@ class Shape(Generic[Struct]):
         return sa.select(*labelled).select_from(source)
 
     def renderer(self, links_url: str = "") -> Renderer[Struct]:
-        """links_url: the address that links start with, without a slash at its end."""
+        """Renders with links that start with `links_url`, which has no slash at its end."""
         return Renderer(self, links_url)
 
     def compiled(self, links_url: str) -> Callable[[Columns], Struct]:
@@ -311,7 +312,8 @@ def _plain(hint: Any) -> frozenset[type]:
 
 
 def _check(struct: type[msgspec.Struct], name: str, hint: object, column: Source, is_own: bool) -> None:
-    """Raises TypeError if a column can't fill the field. is_own: of the record's own table, never outer joined."""
+    """Raises TypeError if a column can't fill the field. It `is_own` if it is of the record's own table, never outer
+    joined."""
     allowed = _plain(hint)
     fits = next((python for kind, python in _PYTHON if isinstance(column.type, kind)), None)
     if fits is not None and allowed.isdisjoint(fits):

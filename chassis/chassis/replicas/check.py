@@ -33,12 +33,12 @@ REFUSED = Counter("makeready_references_refused_total", "Rows of events that the
 
 
 class ReplicaCheck:
-    """Compares the replicas of one context. owners: their clients, by kind."""
+    """Compares the replicas of one context. The clients of their `owners` are by kind."""
 
     def __init__(
         self, database: Database, replicas: Replicas, owners: Mapping[str, ServiceClient], period_seconds: int
     ) -> None:
-        """period_seconds: from the end of one comparison of all rows to the start of the next."""
+        """From the end of one comparison of all rows to the start of the next pass `period_seconds`."""
         self._database, self._replicas, self._owners = database, replicas, owners
         self._period_seconds = period_seconds
         # From the start, so that the first one counts as an increase.
@@ -89,7 +89,8 @@ class ReplicaCheck:
                 references.ClearField(kind)
 
     async def _compare(self, kind: str, keys: Sequence[Key], *, forget: bool = False) -> int:
-        """Stores the owner's rows of these keys; returns how many differed. forget: hides rows that the owner lacks.
+        """Stores the owner's rows of these keys; returns how many differed. With `forget` it hides rows that the owner
+        lacks.
 
         A stored row is older than the owner's answer, because it is read first. So a higher version is no later one.
         """

@@ -19,7 +19,7 @@ ROWS = 1000
 
 
 class ReplicaSource:
-    """Serves its rows to replicas. rows: by kind, all rows; their columns are the fields of its message, by name."""
+    """Serves all rows of each kind to replicas. Their columns are the fields of its message, by name."""
 
     def __init__(self, database: Database, rows: Mapping[str, Selection]) -> None:
         self._database = database
@@ -78,9 +78,9 @@ def _page(rows: Selection) -> Statement:
 
 
 class ReplicaResync:
-    """Rebuilds this context's replicas. owners: by kind, its owner, parents before children. put: saves a list of
-    References to the replicas in a transaction. If its last argument is true, it overwrites newer versions too.
-    overwriting: called in that transaction, for then a backup was restored."""
+    """Rebuilds this context's replicas. The `owners` are by kind, parents before children. A list of References is
+    saved to the replicas by `put`, in a transaction. If its last argument is true, it overwrites newer versions too:
+    then a backup was restored, and `overwriting` is called in that transaction."""
 
     def __init__(
         self,

@@ -66,7 +66,8 @@ class Replicated(Protocol):
         """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
 
     async def stored(self, connection: Connection, keys: Sequence[Key], *, lock: bool = False) -> dict[int, Fields]:
-        """The stored rows by id, those of version 0 included. lock: until the end of the transaction."""
+        """The stored rows by id, those of version 0 included. With `lock` they are locked until the end of the
+        transaction."""
 
     async def page(self, connection: Connection, after: Key, rows: int) -> list[Key]:
         """The keys of the next rows in some fixed order; those of version 0 may be left out."""
@@ -76,14 +77,14 @@ class Replicated(Protocol):
 
 
 class Replicas:
-    """The replicas of a context. kinds: by field of References, parents before children. owners: by the same."""
+    """The replicas of a context, and their owners, by field of References, parents before children."""
 
     def __init__(self, kinds: Mapping[str, Replicated], owners: Mapping[str, str]) -> None:
         assert kinds.keys() == owners.keys()
         self.kinds, self.owners = kinds, owners
 
     async def put(self, connection: Connection, references: Sequence[References], overwrite: bool = False) -> None:
-        """Saves the rows of the kinds that the context replicates. overwrite: see `Replicated`."""
+        """Saves the rows of the kinds that the context replicates. For `overwrite` see `Replicated`."""
         for kind, replica in self.kinds.items():
             await replica.put(connection, (row for batch in references for row in getattr(batch, kind)), overwrite)
 
@@ -91,8 +92,8 @@ class Replicas:
 class Replica:
     """One replica table, whose columns are fields of the reference message by name.
 
-    parents: by column, the replica whose row it names. A row may arrive before its parent. The parent is then stored
-    as a row of version 0, which no read returns, until the owner's row arrives.
+    The `parents` are by column: the replica whose row it names. A row may arrive before its parent. The parent is then
+    stored as a row of version 0, which no read returns, until the owner's row arrives.
     """
 
     def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:

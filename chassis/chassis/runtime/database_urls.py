@@ -19,7 +19,7 @@ UNKNOWN = {
 
 
 class Server(NamedTuple):
-    """One server of a URL. host: a name, an address, or the folder of a Unix socket."""
+    """One server of a URL. Its host is a name, an address, or the folder of a Unix socket."""
 
     host: str
     port: int

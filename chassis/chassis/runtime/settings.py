@@ -212,8 +212,8 @@ class Listening:
 
 
 def listening(environment: Environment, secrets: str) -> Listening:
-    """Reads MAKEREADY_API_HOST, the TLS files and MAKEREADY_TLS_ENDS_AT_INGRESS. secrets: what would travel in the
-    clear. Raises SettingsError where that could happen."""
+    """Reads MAKEREADY_API_HOST, the TLS files and MAKEREADY_TLS_ENDS_AT_INGRESS. Raises SettingsError where
+    `secrets` could travel in the clear."""
     host, tls = environment.text("MAKEREADY_API_HOST", "127.0.0.1"), environment.tls()
     ends_at_ingress = environment.integer("MAKEREADY_TLS_ENDS_AT_INGRESS", 0, 0, 1)
     if tls is None and not ends_at_ingress and not is_loopback(host):
@@ -289,7 +289,7 @@ class DatabaseSettings:
 
 
 def database_settings(environment: Environment, connections: int = 10) -> DatabaseSettings:
-    """connections: by default. Raises SettingsError."""
+    """Has so many connections by default. Raises SettingsError."""
     url = environment.database_url("MAKEREADY_DATABASE_URL")
     pooler = environment.text("MAKEREADY_DATABASE_POOLER", "")
     if pooler not in ("", SESSION, TRANSACTION):

@@ -20,7 +20,8 @@ from chassis.schedule.overdue import Overdue
 class Announcement:
     """The event of one overdue row.
 
-    mark: the row's key, and the columns after whose change it is no longer due. data: the event's; None publishes none.
+    The `mark` is the row's key, and the columns after whose change it is no longer due. Without `data` no event is
+    published.
     """
 
     company_id: int
@@ -41,7 +42,7 @@ class Announcer:
     def __init__(
         self, event: str, overdue: Overdue, outbox: Outbox, mark: UpdateMany, announce: Announce, clock: Clock
     ) -> None:
-        """event: its key, for example `ticket.stale`. mark: saves each row's `Announcement.mark`.
+        """The event's key is for example `ticket.stale`. Each row's `Announcement.mark` is saved by `mark`.
 
         Raises ValueError for a key that is not in EventKey.
         """

@@ -67,7 +67,7 @@ def local_date(now: datetime.datetime, timezone: str) -> datetime.date:
 def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
     """The latest local date whose 06:00 has passed. Work for an earlier date is overdue.
 
-    timezone: see `local_date`.
+    For the timezone see `local_date`.
     """
     zone, day = _zone(timezone), local_date(now, timezone)
     # At most once; twice if the timezone has skipped a day.

@@ -52,11 +52,11 @@ class Overdue:
         order: Sequence[Expression] = (),
         first: sa.ColumnElement[int] | None = None,
     ) -> None:
-        """company: the replica. shown: the columns that the work needs of each row; only rows of `table` are locked.
-        day_of: the day passed to `due`, from an instant and a timezone. order: the columns, after company_id, of the
-        index that answers `due`, needed if the planner might prefer another index. first: a foreign key of `table`
-        that never changes, to rows that every writer locks before those of `table`; they are locked first here too,
-        in the order of their ids."""
+        """The table `company` is the replica. The work gets the columns of `rows_query`; only rows of `table` are
+        locked. The day passed to `due` comes from `day_of`, an instant and a timezone. The `order` is the columns,
+        after company_id, of the index that answers `due`, needed if the planner might prefer another index. The foreign
+        key `first` of `table` never changes; every writer locks the rows that it names before those of `table`. They
+        are locked first here too, in the order of their ids."""
         self._database, self._day_of = database, day_of
         counts = (company.c.active, company.c.version > sa.text("0"))
         self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
@@ -89,7 +89,7 @@ class Overdue:
     async def each(self, now: datetime.datetime, work: Work) -> int:
         """Does the work for all rows due at `now`, a few in each transaction; returns how many.
 
-        work: must leave none of its rows due; what it counts must come after its last statement, since it is called
+        The work must leave none of its rows due; what it counts must come after its last statement, since it is called
         again for rows whose locks it could not get. Any number of callers may run at once: each row is passed on once.
         """
         zones = [row["timezone"] for row in await self._database.rows(self._zones)]

@@ -91,7 +91,7 @@ def entry(
     before: Values,
     after: Values,
 ) -> NewValues:
-    """The row of an entry. before, after: values by name; only differing ones are stored."""
+    """The row of an entry. Of the values `before` and `after`, by name, only differing ones are stored."""
     differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     sides = ({name: side[name] for name in differing if name in side} for side in (before, after))
     stored_before, stored_after = map(msgspec.to_builtins, sides)
@@ -113,8 +113,8 @@ class Audit:
     def __init__(
         self, table: sa.Table, database: Database, for_staff: Collection[str] = (), removed: Removed | None = None
     ) -> None:
-        """for_staff: the kinds of records that staff may open, and whose entries they see. removed: finds the values
-        that nobody sees any more; None: no record of this context loses any."""
+        """Staff see the entries of records whose kinds are `for_staff`, which they may open. The values that nobody
+        sees any more are found by `removed`; None if no record of this context loses any."""
         self._database = database
         self._removed = removed
         self._for_staff = frozenset(for_staff)

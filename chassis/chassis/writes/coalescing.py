@@ -29,7 +29,7 @@ from chassis.writes.idempotency import (
 from makeready.common.v1.documents_pb2 import WriteReply
 
 _ONE: Expression = sa.literal_column("1")
-GATHER_SECONDS = 0.002  # a fifth less CPU a create (docs/decisions/write-cost.md)
+LINGER_SECONDS = 0.002  # a fifth less CPU a create (docs/decisions/write-cost.md)
 
 
 class _Write(NamedTuple):
@@ -59,7 +59,7 @@ class CoalescingInsert(IdempotentInsert):
     ) -> None:
         super().__init__(claims, *tables, only_if=only_if)
         self._together: Coalescer[_Write, WriteReply] = Coalescer(
-            self._write_several, self._write_alone, GATHER_SECONDS
+            self._write_several, self._write_alone, LINGER_SECONDS
         )
         kinds = {name: claims.c[name].type for name in CLAIM_COLUMNS}
         given_claims = array_rows("given_claim", {**kinds, "lock": sa.BigInteger()}, prefix="claim_", numbered=True)
@@ -189,7 +189,7 @@ class CoalescingWrite(IdempotentWrite):
         carried = [*guards, *(condition.label for condition in only_if.values())]
         self._sets, self._seen = sets, [label.name for label in carried]
         self._together: Coalescer[_Change, WriteReply | _DecideAlone] = Coalescer(
-            self._several, self._one, GATHER_SECONDS
+            self._several, self._one, LINGER_SECONDS
         )
         self._read_many = Statement(_reads(claims, locked, look))
         self._hold_many = Statement(_holds(claims))
@@ -199,7 +199,7 @@ class CoalescingWrite(IdempotentWrite):
     async def change(
         self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision]
     ) -> WriteReply:
-        """As `write`. decide: may be called twice."""
+        """As `write`; `decide` may be called twice."""
         done = await self._together.ask(_Change(database, claim, row_id, decide))
         if isinstance(done, WriteReply):
             return done

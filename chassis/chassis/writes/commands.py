@@ -94,7 +94,7 @@ class Command:
         return self._last_instant
 
     async def audit(self, action: str, subject: str, subject_id: int, before: Values, after: Values) -> None:
-        """Adds an entry to the audit log. before, after: values by name; only those that differ are stored."""
+        """Adds an entry to the audit log. Of the values by name only those that differ are stored."""
         await self._commands.audit.add(
             self.connection, self.call, self.company_id, action, subject, subject_id, before, after
         )
@@ -102,7 +102,7 @@ class Command:
     async def publish_event(
         self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b""
     ) -> None:
-        """Publishes an event that subscriptions can name. data: the record as its GET serves it from now on.
+        """Publishes an event that subscriptions can name. Its `data` is the record as its GET serves it from now on.
 
         Raises ValueError for a key that is not in EventKey, and for an instant that is not later than that of the
         record's event before.
@@ -139,7 +139,7 @@ class CommandRunner(Ledger):
         outbox: Outbox | None = None,
         clock: Callable[[], datetime.datetime] = now,
     ) -> None:
-        """outbox: None in a context that publishes no events."""
+        """A context that publishes no events has no outbox."""
         super().__init__(claims)
         self._database = database
         self.audit, self._outbox, self.clock = audit, outbox, clock
@@ -151,7 +151,7 @@ class CommandRunner(Ledger):
         return self._outbox
 
     async def done(self, call: Call, request: Any, reply: type[Reply], company: int | None = None) -> Reply | None:
-        """The reply of an earlier request with the key; None if the key is free. company: as for `run`.
+        """The reply of an earlier request with the key; None if the key is free. For `company` see `run`.
 
         For work outside the transaction of `run`: a repeat must not depend on it. Raises Refusal as `run` does.
         """
@@ -168,9 +168,9 @@ class CommandRunner(Ledger):
     ) -> Reply:
         """Does the work in one transaction and stores its reply for 30 days, or returns an earlier request's reply.
 
-        request: has `idempotency_key`; its other fields and the actor define "the same request". company: whose record
-        it is about, for callers whose token names no company; by default the token's. If the work raises, everything
-        is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
+        The request has `idempotency_key`; its other fields and the actor define "the same request". It is about a
+        record of `company`, for callers whose token names none; by default of the token's. If the work raises,
+        everything is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
         record_company = company or company_id(call)
         claim = claim_of_actor(call, request, record_company)

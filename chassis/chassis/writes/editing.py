@@ -55,8 +55,8 @@ class EditableFields:
         ids: Sequence[str] = (),
         clearable: Collection[str] | None = None,
     ) -> None:
-        """names: the fields that requests and rows share. ids: request fields that name other records by id.
-        clearable: the fields that requests may clear; None: all that the row does not require."""
+        """Requests and rows share the fields `names`; the request fields `ids` name other records by id. Requests may
+        clear the fields `clearable`, by default all that the row does not require."""
         self._clearable = clearable
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         definitions: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
@@ -109,8 +109,8 @@ _STAMPS = ("created_at", "updated_at", "version")
 class EditableTable:
     """The rows of a table that people edit. Its key is company_id and id; it has external_id, source and created_at.
 
-    columns: those that people set, besides external_id. also: further conditions on the rows. later: columns that only
-    changes set; a new record has the table's defaults.
+    People set its `columns`, besides external_id. The rows meet the further conditions `also`. Only changes set the
+    columns `later`; a new record has the table's defaults.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class EditableTable:
         return entity_id
 
     async def update(self, connection: Connection, row: Values, at: datetime.datetime) -> None:
-        """row: the whole record after the change."""
+        """Saves the whole record, as it is after the change."""
         values = {f"new_{name}": row[name] for name in self.columns}
         if "updated_at" in self.stamps:
             values["new_updated_at"] = at
@@ -161,7 +161,7 @@ class EditableTable:
 class LockedRecord(Generic[Struct]):
     """A record that is locked for a change: its row, the public record, and that record as a document.
 
-    facts: the row of the public record's statement; by name, its further columns decide on the change.
+    The `facts` are the row of the public record's statement; by name, its further columns decide on the change.
     """
 
     row: Record
@@ -245,8 +245,8 @@ class RecordEditor(Generic[Struct]):
         parts: Callable[[int], Awaitable[None]] | None = None,
         at: datetime.datetime | None = None,
     ) -> SavedRecord[Struct]:
-        """Inserts a record. action: its name in the audit log. parts: saves the record's rows in other tables, by its
-        id. at: its instant, if not the command's. Raises Refusal 422 for an external_id that is taken."""
+        """Inserts a record. The audit log calls that `action`. The record's rows in other tables are saved by `parts`,
+        with its id. Its instant is `at`, if not the command's. Raises Refusal 422 for an external_id that is taken."""
         try:
             entity_id = await self.table.insert(command.connection, command.company_id, values, at or command.now)
         except UniqueViolationError as fault:
@@ -284,9 +284,9 @@ class RecordEditor(Generic[Struct]):
     ) -> SavedRecord[Struct]:
         """Saves the record with these values; does nothing if they change nothing.
 
-        touched: whether the record changes in other tables, though not in its own columns. action: its name in the
-        audit log. at: the instant of the change, if already decided; it is later than the record's last change.
-        also: further values for the audit entry. Raises Refusal 422 for an external_id that is taken.
+        A record that is `touched` changes in other tables, though not in its own columns. The audit log calls the
+        change `action`, with the further values `also`. Its instant is `at`, if already decided; it is later than the
+        record's last change. Raises Refusal 422 for an external_id that is taken.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):

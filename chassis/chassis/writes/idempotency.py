@@ -76,7 +76,8 @@ class Claim:
 
 
 def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body: bytes) -> Claim:
-    """operation: verb and path with its ids; with the body it defines "the same request"."""
+    """The claim of a request. The operation is its verb and path with its ids; with the body it defines "the same
+    request"."""
     digest = hashlib.blake2b(operation.encode() + b"\0" + canonical_body, digest_size=32).digest()
     return Claim(caller.company_id, caller.api_key_id, idempotency_key, digest)
 
@@ -84,7 +85,7 @@ def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body
 def claim_of(request: Any, caller: Identity, operation: str, canonical_body: bytes) -> Claim:
     """The claim of a write of the public API, whose body is checked: see `claim`.
 
-    request: the RPC's, with `idempotency_key` and `used_elsewhere`. Raises Refusal 409 if another service has the key.
+    The RPC's request has `idempotency_key` and `used_elsewhere`. Raises Refusal 409 if another service has the key.
     """
     refusal = _ELSEWHERE.get(request.used_elsewhere)
     if refusal is not None:
@@ -190,7 +191,7 @@ class IdempotentInsert(Ledger):
         *tables: sa.Table,
         only_if: Mapping[TableColumn, sa.ColumnElement[bool]] | None = None,
     ) -> None:
-        """only_if: the conditions of columns that are null where it is false; its parameters are `named` in a write."""
+        """Columns of `only_if` are null where their condition is false; its parameters are `named` in a write."""
         super().__init__(claims)
         self._only_if = only_if or {}
         claim = insert(claims).from_select(CLAIM_COLUMNS, self._claim.select_from(self._lock).where(self._lock.c.ok))
@@ -252,7 +253,7 @@ class IdempotentInsert(Ledger):
     ) -> WriteReply:
         """`write`, after a check that no other write with this lock makes at the same time.
 
-        lock: an advisory lock's number. check: raises the refusal. A replay is answered without it.
+        The number of an advisory lock is `lock`. The refusal is raised by `check`. A replay is answered without it.
         """
         values = self._values(rows)
         failpoint("write-before-statement")
@@ -335,10 +336,9 @@ class IdempotentWrite(Ledger):
         updates: Sequence[sa.UpdateBase] = (),
         refusals: Mapping[str, Callable[[], Refusal]] | None = None,
     ) -> None:
-        """locked: the table whose row, by company_id and id, every writer locks before it changes what `look` reads.
-
-        look: one row at most. inserts: columns with a server default take it, except keys. updates: made before the
-        inserts. refusals: by the unique constraint that a concurrent change may violate.
+        """Every writer locks the row of the table `locked`, by company_id and id, before it changes what `look` reads:
+        one row at most. Columns of `inserts` with a server default take it, except keys. The `updates` are made before
+        the inserts. The `refusals` are by the unique constraint that a concurrent change may violate.
         """
         super().__init__(claims)
         self._locked_kind = locked.name
@@ -371,7 +371,7 @@ class IdempotentWrite(Ledger):
     ) -> WriteReply:
         """Does what `decide` returns for the row (None if there is none), or returns an earlier request's reply.
 
-        named: the parameters of `look`. Raises what `decide` raises, after a rollback; Refusal 409 (mismatch, in
+        The parameters of `look` are `named`. Raises what `decide` raises, after a rollback; Refusal 409 (mismatch, in
         progress); DatabaseUnavailable.
         """
         failpoint("write-before-statement")

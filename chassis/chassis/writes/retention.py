@@ -96,7 +96,7 @@ async def every_slot(
     """Calls `work` with every slot until cancelled, or until the work fails. It begins with the last past slot, so that
     work which fell due while no process ran is not missed.
 
-    period_seconds: see `instants.slot_of`; by default slots are full hours.
+    By default slots are full hours: see `instants.slot_of`.
     """
     while True:
         traces.begin()

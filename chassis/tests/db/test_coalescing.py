@@ -17,13 +17,13 @@ from testkit import patience
 class Doubling:
     """Answers numbers with their double, and records which numbers shared a call."""
 
-    def __init__(self, bad: Sequence[int] = (), passed_on: Sequence[int] = (), gather_seconds: float = 0.0) -> None:
+    def __init__(self, bad: Sequence[int] = (), passed_on: Sequence[int] = (), linger_seconds: float = 0.0) -> None:
         self.batches: list[list[int]] = []
         self.begun: asyncio.Queue[list[int]] = asyncio.Queue()
         self.may_end = asyncio.Event()
         self.may_end.set()
         self.bad, self.passed_on = frozenset(bad), frozenset(passed_on)
-        self.coalescer = Coalescer(self._several, self._alone, gather_seconds)
+        self.coalescer = Coalescer(self._several, self._alone, linger_seconds)
 
     async def _several(self, numbers: Sequence[int]) -> list[int | None]:
         await self._work(list(numbers))
@@ -61,17 +61,17 @@ async def test_requests_that_come_while_one_is_answered_share_the_next_batch() -
     assert doubling.batches == [[1], [2, 3, 4]]
 
 
-@pytest.mark.parametrize("gather_seconds", [0.0, 0.002])
+@pytest.mark.parametrize("linger_seconds", [0.0, 0.002])
 async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_next_if_it_may_wait(
-    gather_seconds: float, monkeypatch: pytest.MonkeyPatch
+    linger_seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coalescing, "BUSY_SECONDS", 60)
-    doubling = Doubling(gather_seconds=gather_seconds)
+    doubling = Doubling(linger_seconds=linger_seconds)
     await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
     gathering, gathered = asyncio.Event(), asyncio.Event()
 
     async def gather(seconds: float) -> None:
-        assert seconds == gather_seconds
+        assert seconds == linger_seconds
         gathering.set()
         await gathered.wait()
 
@@ -79,17 +79,17 @@ async def test_after_a_shared_batch_those_that_come_a_moment_later_share_the_nex
         patched.setattr(asyncio, "sleep", gather)
         third = asyncio.create_task(doubling.coalescer.ask(3))
         async with asyncio.timeout(patience.PATIENCE_SECONDS):
-            await (gathering.wait() if gather_seconds else third)
+            await (gathering.wait() if linger_seconds else third)
     fourth = asyncio.create_task(doubling.coalescer.ask(4))
     await asyncio.sleep(0)
     gathered.set()
     assert [await third, await fourth] == [6, 8]
-    assert doubling.batches == ([[1, 2], [3, 4]] if gather_seconds else [[1, 2], [3], [4]])
+    assert doubling.batches == ([[1, 2], [3, 4]] if linger_seconds else [[1, 2], [3], [4]])
 
 
 async def test_a_request_that_comes_later_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coalescing, "BUSY_SECONDS", 0)
-    doubling = Doubling(gather_seconds=3600)
+    doubling = Doubling(linger_seconds=3600)
     await asyncio.gather(*map(doubling.coalescer.ask, (1, 2)))
     async with asyncio.timeout(patience.PATIENCE_SECONDS):
         assert await doubling.coalescer.ask(3) == 6

@@ -74,7 +74,7 @@ async def test_references_are_brought_before_the_answer_and_nothing_else(other: 
     written = events()
     await handover.bring(written)
     assert [event.references for event in other.taken] == [REFERENCES]
-    assert other.taken[0].event_id == str(written[0]["event_id"])
+    assert other.taken[0].event_id == str(written[0].event_id)
     assert OUTBOX.woken.is_set()
     await handover.bring(written[1:])
     await handover.bring([])

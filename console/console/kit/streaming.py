@@ -22,7 +22,7 @@ from console.kit.live import Watch, topics_of
 from console.kit.serving import REQUEST, Streamed
 
 CHECK_SECONDS = 1.0
-GATHER_SECONDS = 0.4  # after news: what changes several times meanwhile is fetched once
+LINGER_SECONDS = 0.4  # after news: what changes several times meanwhile is fetched once
 OF_A_KIND_SECONDS = 5.0  # the same for lists, which every change of a busy company is about
 BEAT_SECONDS = 15.0  # a comment, so that proxies and a closed browser are noticed
 PATH = "/live"
@@ -87,7 +87,7 @@ async def _news(context: PageContext, watch: Watch, since: float) -> AsyncIterat
             beat = now
             yield _written(events)
         if events:
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(LINGER_SECONDS)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watch.woken.wait(), CHECK_SECONDS)
 

@@ -32,7 +32,7 @@ from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.rules.fields import PHOTO
 from svc_tickets.tickets.rules.staleness import CLOSED
 
-GATHER_SECONDS = 0.05  # a ticket that changes several times meanwhile is read once
+LINGER_SECONDS = 0.05  # a ticket that changes several times meanwhile is read once
 AT_ONCE = 200
 WAITING_MAX = 50_000  # further tickets wait for a comparison
 COMPARE_SECONDS = 3600
@@ -226,7 +226,7 @@ class SearchFiller:
         """Makes the rows of tickets that `add` names, until cancelled."""
         while True:
             await self._woken.wait()
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(LINGER_SECONDS)
             self._woken.clear()
             if self._overflowed:
                 self._overflowed = False

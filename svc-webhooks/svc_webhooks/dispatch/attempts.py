@@ -15,7 +15,7 @@ from chassis.runtime.failpoints import failpoint
 from svc_webhooks.dispatch.hosts import Admission
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.recording import Attempt
-from svc_webhooks.dispatch.recorder import GATHER_SECONDS, Recorder
+from svc_webhooks.dispatch.recorder import LINGER_SECONDS, Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
 from svc_webhooks.rules import deliveries as rules
@@ -122,7 +122,7 @@ class Attempts:
         await asyncio.shield(self._giving_up)
 
     async def _give_up_all(self) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
+        await asyncio.sleep(LINGER_SECONDS)
         given_up, self._given_up, self._giving_up = self._given_up, [], None
         with contextlib.suppress(DatabaseUnavailable):
             await queries.claims_given_up(self._database, given_up)

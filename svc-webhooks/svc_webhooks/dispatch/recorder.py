@@ -17,7 +17,7 @@ from svc_webhooks.rules.deliveries import PARKED, TEST
 from svc_webhooks.rules.subscriptions import HEALTHY, KIND, SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
-GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
+LINGER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
 TRIES_MAX = 30  # no limit of time: the fence decides whether a late record counts
 FINISH_SECONDS = 5.0
 TRY_SECONDS = 1.0
@@ -57,7 +57,7 @@ class Recorder:
     async def _flush(self) -> None:
         try:
             while self._waiting:
-                await asyncio.sleep(GATHER_SECONDS)
+                await asyncio.sleep(LINGER_SECONDS)
                 batch, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
                 await self._settle(batch)
         finally:

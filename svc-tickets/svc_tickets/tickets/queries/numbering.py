@@ -14,7 +14,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
 from chassis.lists.updated_since import is_of
-from chassis.writes.coalescing import GATHER_SECONDS
+from chassis.writes.coalescing import LINGER_SECONDS
 from svc_tickets.schema import asset, property_, unit
 from svc_tickets.tickets import tables as t
 
@@ -169,7 +169,7 @@ async def _alone(request: _Request) -> NumberedPlace | None:
     return row
 
 
-_COALESCER: Coalescer[_Request, NumberedPlace | None] = Coalescer(_several, _alone, GATHER_SECONDS)
+_COALESCER: Coalescer[_Request, NumberedPlace | None] = Coalescer(_several, _alone, LINGER_SECONDS)
 
 
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:
