@@ -8,7 +8,7 @@ from chassis.db.statements import CLOCK, TIME
 
 metadata = sa.MetaData()
 
-# An import of one file. Its task is done by one process at a time, the one that has the lease.
+# An import of one file. Its task is done by one process at a time, the one that has claimed it.
 job = sa.Table(
     "job",
     metadata,

@@ -1,4 +1,4 @@
-"""Tasks of imports in real processes: none outlives its console, its lease or a cancellation, and no company has all
+"""Tasks of imports in real processes: none outlives its console, its claim or a cancellation, and no company has all
 the places while another waits."""
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class TokenSigner:
         return self._tokens(audience, identity, int(time.time()) // REUSE_SECONDS)
 
     def _signed(self, audience: str, identity: Identity, slot: int) -> str:
-        claims: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "iss": self.name,
             "aud": audience,
             "iat": slot * REUSE_SECONDS,
@@ -142,8 +142,8 @@ class TokenSigner:
             "staff_id": identity.staff_id,
         }
         of_session = ("stepped_up_at", "session_id", "only_service")
-        claims |= {name: value for name in of_session if (value := getattr(identity, name))}
-        return jwt.encode(claims, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
+        payload |= {name: value for name in of_session if (value := getattr(identity, name))}
+        return jwt.encode(payload, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
 
     def as_service(self, about_company: int = 0) -> Identity:
         return Identity(SERVICE, self.name, company_id=about_company)
@@ -171,7 +171,7 @@ class TokenVerifier:
     def _verified(self, token: str) -> tuple[float, Identity]:
         try:
             issuer, key = self._keys[jwt.get_unverified_header(token).get("kid", "")]
-            claims = jwt.decode(
+            payload = jwt.decode(
                 token,
                 key,  # type: ignore[arg-type]
                 algorithms=["EdDSA"],
@@ -180,14 +180,14 @@ class TokenVerifier:
                 # `_expires` checks iat: the library refuses an issuer whose clock is a millisecond ahead.
                 options={"require": ["iss", "aud", "exp"], "verify_iat": False},
             )
-            expires = _expires(claims)
+            expires = _expires(payload)
             numbers = ("company_id", "api_key_id", "stepped_up_at", "session_id")
-            company_id, api_key_id, stepped_up_at, session_id = (int(claims.get(name) or 0) for name in numbers)
+            company_id, api_key_id, stepped_up_at, session_id = (int(payload.get(name) or 0) for name in numbers)
         except KeyError:
             raise IdentityError("signed with a key that is not in the ring") from None
         except (jwt.PyJWTError, TypeError, ValueError, OverflowError) as error:
             raise IdentityError(str(error)) from None
-        kind = claims.get("kind")
+        kind = payload.get("kind")
         if kind not in KINDS or not _may_issue(issuer, kind):
             raise IdentityError(f"{issuer} may not vouch for this kind")
         identity = Identity(
@@ -195,24 +195,24 @@ class TokenVerifier:
             issuer,
             company_id=company_id,
             api_key_id=api_key_id,
-            scope=str(claims.get("scope") or ""),
-            administrator_id=claims.get("administrator_id"),
-            staff_id=claims.get("staff_id"),
+            scope=str(payload.get("scope") or ""),
+            administrator_id=payload.get("administrator_id"),
+            staff_id=payload.get("staff_id"),
             stepped_up_at=stepped_up_at,
             session_id=session_id or None,
-            only_service=str(claims.get("only_service") or ""),
+            only_service=str(payload.get("only_service") or ""),
         )
         return expires, identity
 
 
-def _expires(claims: dict[str, Any]) -> float:
-    """When the token ends: TOKEN_SECONDS after it was issued at the latest, whatever it claims. Raises IdentityError.
+def _expires(payload: dict[str, Any]) -> float:
+    """When the token ends: TOKEN_SECONDS after it was issued at the latest, whatever it payload. Raises IdentityError.
 
     A token of release 0.2.0 says nothing about its issue. It counts as issued TOKEN_SECONDS before its end, so that
     calls go on while an installation is upgraded.
     """
-    expires = float(claims["exp"])
-    issued = float(claims.get("iat", expires - TOKEN_SECONDS))
+    expires = float(payload["exp"])
+    issued = float(payload.get("iat", expires - TOKEN_SECONDS))
     now = time.time()
     if not expires - issued <= TOKEN_SECONDS:
         raise IdentityError(f"a token lives for {TOKEN_SECONDS} s at most")

@@ -54,7 +54,7 @@ async def database(pair: Pair) -> AsyncIterator[Database]:
 
 
 async def make_read_only(server: Postgres) -> None:
-    """As a pod that lost its lease, or a managed server without disk space."""
+    """As a pod that lost its leadership, or a managed server without disk space."""
     administrator = await asyncpg.connect(server.url)
     await administrator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
     await administrator.execute("SELECT pg_reload_conf()")

@@ -1,7 +1,7 @@
 """Jobs: what a person asked for, how far it is, and who works on it.
 
-A task of a job (`reading`, `checking`, `running`) belongs to the runner whose lease has not ended. Each write of a
-runner names it, so one that lost its lease writes nothing. A runner stores what it has done with each batch; the next
+A task of a job (`reading`, `checking`, `running`) belongs to the runner whose claim has not ended. Each write of a
+runner names it, so one that lost its claim writes nothing. A runner stores what it has done with each batch; the next
 one goes on from there.
 """
 
@@ -24,7 +24,7 @@ READING, MAPPING, CHECKING, CHECKED = "reading", "mapping", "checking", "checked
 RUNNING, DONE, STOPPED, CANCELLED = "running", "done", "stopped", "cancelled"
 STATES = (READING, MAPPING, CHECKING, CHECKED, RUNNING, DONE, STOPPED, CANCELLED)
 UNDER_WAY = (READING, CHECKING, RUNNING)
-LEASE = datetime.timedelta(seconds=15)
+CLAIM = datetime.timedelta(seconds=15)
 ATTEMPTS_MAX = 5
 KEPT = datetime.timedelta(days=30)
 PAGE_ROWS = 50
@@ -81,7 +81,7 @@ def _text(name: str) -> Any:
 
 _mine = (job.c.company_id == _number("company_id"), job.c.id == _number("job_id"))
 _led = (job.c.id == _number("job_id"), job.c.runner == _text("held_by"), job.c.lease_until > sa.func.clock_timestamp())
-_lease = sa.func.clock_timestamp() + sa.literal_column(f"interval '{LEASE.seconds} seconds'")
+_claim_end = sa.func.clock_timestamp() + sa.literal_column(f"interval '{CLAIM.seconds} seconds'")
 
 
 def _under_way(row: Any = job) -> Any:
@@ -199,10 +199,10 @@ _DUE = sa.select(job.c.id).where(_is_due).order_by(_tasks_of(job), job.c.id).lim
 _CLAIM = Statement(
     sa.update(job)
     .where(job.c.id == _DUE.scalar_subquery())
-    .values(runner=_text("new_runner"), lease_until=_lease, attempts=job.c.attempts + 1)
+    .values(runner=_text("new_runner"), lease_until=_claim_end, attempts=job.c.attempts + 1)
     .returning(job.c.id)
 )
-_RENEW = Statement(sa.update(job).where(*_led).values(lease_until=_lease).returning(job.c.cancels))
+_RENEW = Statement(sa.update(job).where(*_led).values(lease_until=_claim_end).returning(job.c.cancels))
 _RELEASE = Statement(sa.update(job).where(job.c.runner == _text("held_by")).values(lease_until=None))
 _leaving = job.alias()
 # The newest of these runners' tasks whose company has another one, if a company waits that has none.
@@ -241,7 +241,7 @@ _READ = Statement(
 _PROGRESS = Statement(
     sa.update(job)
     .where(*_led)
-    .values(outcome=_text("outcome"), position=_number("position"), lease_until=_lease, attempts=0)
+    .values(outcome=_text("outcome"), position=_number("position"), lease_until=_claim_end, attempts=0)
     .returning(job.c.cancels)
 )
 _END = Statement(
@@ -289,7 +289,7 @@ _PART = Statement(
 )
 
 
-class LeaseLost(Exception):  # noqa: N818 - the work goes on elsewhere
+class ClaimLost(Exception):  # noqa: N818 - the work goes on elsewhere
     """Another runner has the job now."""
 
 
@@ -368,7 +368,7 @@ class Jobs:
     async def claimed(self, job_id: int) -> Job:
         row = await _BY_ID.row(self.database, job_id=job_id)
         if row is None:
-            raise LeaseLost
+            raise ClaimLost
         return row
 
     async def room(self, runners: Sequence[str]) -> str | None:
@@ -386,10 +386,10 @@ class Jobs:
         await self.database.execute(_STOP, held_by=runner, fault=fault)
 
     async def renew(self, job_id: int, runner: str) -> bool:
-        """Keeps the lease. Returns whether the task is to be cancelled. Raises LeaseLost."""
+        """Keeps the claim. Returns whether the task is to be cancelled. Raises ClaimLost."""
         row = await self.database.row(_RENEW, job_id=job_id, held_by=runner)
         if row is None:
-            raise LeaseLost
+            raise ClaimLost
         return bool(row["cancels"])
 
     async def release(self, runner: str) -> None:
@@ -401,19 +401,19 @@ class Jobs:
         await self.database.execute(_FORGIVE, held_by=runner)
 
     async def has_read(self, job_id: int, runner: str, facts: str) -> None:
-        """The file was read. Raises LeaseLost."""
+        """The file was read. Raises ClaimLost."""
         if await self.database.row(_READ, job_id=job_id, held_by=runner, facts=facts) is None:
-            raise LeaseLost
+            raise ClaimLost
 
     async def acknowledge(
         self, job_id: int, runner: str, outcome: Outcome, position: int, rejects: Sequence[tuple[str, str]]
     ) -> bool:
-        """Stores the outcome of a batch with its rejected rows. Returns whether to cancel. Raises LeaseLost."""
+        """Stores the outcome of a batch with its rejected rows. Returns whether to cancel. Raises ClaimLost."""
         async with self.database.transaction() as connection:
             values = {"job_id": job_id, "held_by": runner, "outcome": _json(outcome), "position": position}
             row = await connection.row(_PROGRESS, **values)
             if row is None:
-                raise LeaseLost
+                raise ClaimLost
             await self._reject(connection, job_id, rejects)
         return bool(row["cancels"])
 
@@ -428,11 +428,11 @@ class Jobs:
         stopped_in: str = "",
         rejects: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """The task has ended. Raises LeaseLost."""
+        """The task has ended. Raises ClaimLost."""
         values = {"state": state, "stopped_in": stopped_in, "fault": fault, "outcome": _json(outcome)}
         async with self.database.transaction() as connection:
             if await connection.row(_END, job_id=job_id, held_by=runner, **values) is None:
-                raise LeaseLost
+                raise ClaimLost
             await self._reject(connection, job_id, rejects)
 
     async def old(self) -> list[Job]:

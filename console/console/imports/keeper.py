@@ -1,7 +1,7 @@
 """Starts a process for each task that nobody works on, and deletes old jobs with their files.
 
-The keeper holds the lease of a task, and its process the file: reading may take so long that the process could not
-renew a lease meanwhile. A process ends with the task's lease, with the keeper's own process, and with a person's word.
+The keeper holds the claim of a task, and its process the file: reading may take so long that the process could not
+renew a claim meanwhile. A process ends with the task's claim, with the keeper's own process, and with a person's word.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from chassis.db.revisions import open_migrated
 from chassis.refusals import Unavailable
 from console.files import Files
 from console.imports import copies
-from console.imports.jobs import LEASE, Jobs, LeaseLost
+from console.imports.jobs import CLAIM, ClaimLost, Jobs
 
 WORKER = (sys.executable, "-P", "-m", "console.imports.worker")
 LOOK_SECONDS = 2.0
 PURGE_SECONDS = 3600.0
 RENEW_SECONDS = 3.0
 PATIENCE_SECONDS = 10.0
-"""How long a process may go on that has no lease, or was cancelled: until the end of its batch, as a rule."""
+"""How long a process may go on that has no claim, or was cancelled: until the end of its batch, as a rule."""
 AWAY = 1
 """The exit status of a process whose database or store was away."""
 TOO_COSTLY = (
@@ -147,12 +147,12 @@ class Keeper:
                 await self.jobs.stop(runner, TOO_COSTLY)
         elif status:
             log.warning("import_task_ended", job_id=job_id, status=status)
-            # A process that was killed has ended, so its lease protects nothing. One that found its database or the
-            # store away leaves the lease to run out: they need a moment.
+            # A process that was killed has ended, so its claim protects nothing. One that found its database or the
+            # store away leaves the claim to run out: they need a moment.
             await self._give_back(runner, forgives=status == AWAY, at_once=status != AWAY)
 
     async def _watch(self, job_id: int, runner: str, process: Process) -> None:
-        """Renews the lease of a process. Kills one that has none, or was cancelled, for PATIENCE_SECONDS."""
+        """Renews the claim of a process. Kills one that has none, or was cancelled, for PATIENCE_SECONDS."""
         clock = asyncio.get_running_loop().time
         renewed = well = clock()
         ends = False
@@ -162,10 +162,10 @@ class Keeper:
             try:
                 ends = await self.jobs.renew(job_id, runner)
                 renewed = asked_at
-            except LeaseLost:
+            except ClaimLost:
                 ends = True
             except DatabaseUnavailable:
-                ends = ends or asked_at - renewed > LEASE.total_seconds()
+                ends = ends or asked_at - renewed > CLAIM.total_seconds()
             if not ends:
                 well = asked_at
         log.warning("import_task_killed", job_id=job_id)

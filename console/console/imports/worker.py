@@ -3,7 +3,7 @@
 A file is read by no process that serves pages: reading takes all of a core, and a file or a mapping may be hostile. The
 kernel ends the process with PARENT, the console that started it, and after CPU_SECONDS of computing without a pause,
 and gives it MEMORY_BYTES_MAX. It may be killed at any moment: what it has done is stored with each batch, and a batch
-that is sent again gets the outcomes of the first time. PARENT renews its lease. It copies the file into FOLDER, which
+that is sent again gets the outcomes of the first time. PARENT renews its claim. It copies the file into FOLDER, which
 the console deletes afterwards.
 """
 
@@ -35,7 +35,7 @@ from chassis.runtime.pdeathsig import die_with
 from chassis.runtime.settings import Environment, SettingsError
 from console import config, files
 from console.imports import jobs as states
-from console.imports.jobs import Job, Jobs, LeaseLost
+from console.imports.jobs import ClaimLost, Job, Jobs
 from console.imports.looking import look
 from importing import mapping_file
 from importing.errors import ImportFault
@@ -152,7 +152,7 @@ class Worker:
         self._folder = folder
 
     async def run(self) -> None:
-        """Does the task. Raises LeaseLost."""
+        """Does the task. Raises ClaimLost."""
         job = self._job
         if job.attempts > states.ATTEMPTS_MAX:
             fault = "It was begun several times and never got further. The log of the console says more."
@@ -270,9 +270,9 @@ async def _pause() -> None:
 
 
 async def work(environment: Mapping[str, str], job_id: int, runner: str, folder: Path) -> None:
-    """Does the task of a job whose lease the runner has, with a copy of the file in the folder.
+    """Does the task of a job whose claim the runner has, with a copy of the file in the folder.
 
-    Raises LeaseLost, SettingsError, DatabaseUnavailable.
+    Raises ClaimLost, SettingsError, DatabaseUnavailable.
     """
     settings = config.read(Environment(environment))
     at = settings.database
@@ -303,7 +303,7 @@ def main() -> None:
     try:
         logs.configure("console", config.read(Environment(os.environ)).log_level)
         uvloop.run(work(os.environ, int(sys.argv[1]), sys.argv[2], Path(sys.argv[4])))
-    except LeaseLost:
+    except ClaimLost:
         log.warning("import_lease_lost", job_id=int(sys.argv[1]))
         raise SystemExit(1) from None
     except (DatabaseUnavailable, files.FilesUnavailable) as error:
