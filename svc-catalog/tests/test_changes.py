@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -20,6 +19,7 @@ from makeready.catalog.v1 import (
 )
 from makeready.events.v1 import events_pb2
 from svc_catalog import consumers
+from testkit.patience import eventually
 
 from .conftest import NOUNS
 
@@ -98,18 +98,18 @@ async def _at_rest(database: Database, company_id: int) -> None:
     """Waits until no record of the company waits to be moved, and all transactions that moved some are below the
     horizon."""
     async with database.connection() as connection:
-        for _ in range(300):
-            if not await connection.raw.fetchval(
-                "SELECT count(*) FROM changes_to_touch WHERE company_id = $1", company_id
-            ):
-                break
-            await asyncio.sleep(0.1)
-        ended = await connection.raw.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())")
-        for _ in range(300):
-            if await connection.raw.fetchval("SELECT pg_snapshot_xmin(pg_current_snapshot())") >= ended:
-                return
-            await asyncio.sleep(0.1)
-    raise AssertionError("a transaction stays open")
+        raw = connection.raw
+
+        async def nothing_is_marked() -> bool:
+            return not await raw.fetchval("SELECT count(*) FROM changes_to_touch WHERE company_id = $1", company_id)
+
+        await eventually(nothing_is_marked, "records still wait to be moved")
+        ended = await raw.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())")
+
+        async def all_have_ended() -> bool:
+            return bool(await raw.fetchval("SELECT pg_snapshot_xmin(pg_current_snapshot())") >= ended)
+
+        await eventually(all_have_ended, "a transaction stays open")
 
 
 def _records(page: bytes) -> list[bytes]:
