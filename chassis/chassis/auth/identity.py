@@ -206,7 +206,7 @@ class TokenVerifier:
 
 
 def _expires(payload: dict[str, Any]) -> float:
-    """When the token ends: TOKEN_SECONDS after it was issued at the latest, whatever it payload. Raises IdentityError.
+    """When the token ends: TOKEN_SECONDS after it was issued at the latest, whatever it says. Raises IdentityError.
 
     A token of release 0.2.0 says nothing about its issue. It counts as issued TOKEN_SECONDS before its end, so that
     calls go on while an installation is upgraded.
