@@ -143,9 +143,8 @@ def search_index(document: Schema, pages: Mapping[str, str]) -> str:
     entries += [
         (code, "Error", f"{ERRORS}#{code}", " ".join(map(str, error.statuses))) for code, error in errors.ERRORS.items()
     ]
-    # Of sections that have a word in their text, guides come first.
-    entries = sorted(headings, key=lambda entry: entry[1] == "Object") + entries
-    entries.sort(key=lambda entry: entry[1] == "Object")
+    # Of sections that have a word in their text, guides come first and objects last.
+    entries = sorted(headings + entries, key=lambda entry: entry[1] == "Object")
     words_of = {where: _split(text) for where, text in _sections(pages, [entry[2] for entry in entries]).items()}
     counts = Counter(word for words in words_of.values() for word in set(words))
     common = {word for word, count in counts.items() if count > COMMON_SHARE * len(words_of)}

@@ -87,11 +87,15 @@ class Allowance:
         """Whether fewer than half of a minute's requests are left."""
         return self.remaining is not None and self.remaining < REQUESTS_A_MINUTE / 2
 
-    def note(self, header: str, now: float) -> None:
-        """header: RateLimit, such as `"key";r=119;t=60`."""
-        if match := LIMIT.search(header):
-            with self.lock:
-                self.remaining, self.resets_at = int(match[1]), now + int(match[2])
+    def note(self, header: str, now: float) -> int | None:
+        """Keeps what the header RateLimit says, such as `"key";r=119;t=60`. Returns the requests that are left."""
+        match = LIMIT.search(header)
+        if match is None:
+            return None
+        remaining = int(match[1])
+        with self.lock:
+            self.remaining, self.resets_at = remaining, now + int(match[2])
+        return remaining
 
 
 @dataclass
@@ -193,10 +197,8 @@ class Exchange:
         """Tells the hook and the log, and notes what is left of the rate limit."""
         status, request_id, remaining = None, None, None
         if isinstance(outcome, httpx.Response):
-            header = outcome.headers.get("RateLimit", "")
-            self._settings.allowance.note(header, time.monotonic())
+            remaining = self._settings.allowance.note(outcome.headers.get("RateLimit", ""), time.monotonic())
             status, request_id = outcome.status_code, outcome.headers.get("X-Request-Id")
-            remaining = int(limit[1]) if (limit := LIMIT.search(header)) else None
             result = str(status)
         else:
             result = words_of(outcome)
