@@ -52,6 +52,26 @@ class _UntilDeadline(httpx.SyncByteStream):
         self._stream.close()
 
 
+class _Configured:
+    """What both kinds of client have."""
+
+    settings: Settings
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
+
+    def with_options(
+        self, *, timeout: float | None = None, retries: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> Self:
+        """The same client with other options, for some calls: `client.with_options(timeout=5).tickets.get(17)`.
+
+        It shares the connections and the rate limit. headers: sent besides the client's own.
+        """
+        client = copy.copy(self)
+        client.settings = self.settings.changed(timeout, retries, headers)
+        return client
+
+
 class _Connections:
     """The connections of a process."""
 
@@ -75,26 +95,12 @@ class _Connections:
         self._http.close()
 
 
-class Core:
+class Core(_Configured):
     """Sends requests and waits for the answers. Threads may share it; a fork gets connections of its own."""
 
     def __init__(self, settings: Settings, transport: httpx.BaseTransport | None) -> None:
         self.settings = settings
         self._connections = _Connections(transport, settings.allowance)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
-
-    def with_options(
-        self, *, timeout: float | None = None, retries: int | None = None, headers: Mapping[str, str] | None = None
-    ) -> Self:
-        """The same client with other options, for some calls: `client.with_options(timeout=5).tickets.get(17)`.
-
-        It shares the connections and the rate limit. headers: sent besides the client's own.
-        """
-        client = copy.copy(self)
-        client.settings = self.settings.changed(timeout, retries, headers)
-        return client
 
     def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
@@ -162,23 +168,12 @@ class _AsyncConnections:
         await self._http.aclose()
 
 
-class AsyncCore:
+class AsyncCore(_Configured):
     """As Core, with coroutines. It serves one event loop after another, and one at a time."""
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
         self.settings = settings
         self._connections = _AsyncConnections(transport, settings.allowance)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self.settings.base_url!r})"
-
-    def with_options(
-        self, *, timeout: float | None = None, retries: int | None = None, headers: Mapping[str, str] | None = None
-    ) -> Self:
-        """As Core.with_options."""
-        client = copy.copy(self)
-        client.settings = self.settings.changed(timeout, retries, headers)
-        return client
 
     async def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""

@@ -21,20 +21,13 @@ class _Position:
     def __init__(self, cursor: str | None, wait: int, on_retry: OnRetry | None) -> None:
         self.cursor = cursor
         """Where to go on in a later run. Store it after you have handled an event."""
-        self._pauses = Pauses(wait)
-        self._on_retry = on_retry
+        self._pauses = Pauses(wait, on_retry)
 
     def _handed_out(self, page: FeedPage[models.Event]) -> Iterator[models.Event]:
         yield from page.data[:-1]
         # Within a page the cursor is that of its beginning, so a program that stops there gets its events again.
         self.cursor = page.resume_cursor
         yield from page.data[-1:]
-
-    def _after_failure(self, error: MakereadyError) -> float:
-        pause = self._pauses.after_failure(error)
-        if self._on_retry:
-            self._on_retry(error, pause)
-        return pause
 
 
 class Events(_Position):
@@ -50,7 +43,7 @@ class Events(_Position):
             try:
                 page = self._feed.page(self.cursor)
             except MakereadyError as error:
-                pause = self._after_failure(error)
+                pause = self._pauses.after_failure(error)
             else:
                 pause = self._pauses.after_page(page)
                 yield from self._handed_out(page)
@@ -70,7 +63,7 @@ class AsyncEvents(_Position):
             try:
                 page = await self._feed.page(self.cursor)
             except MakereadyError as error:
-                pause = self._after_failure(error)
+                pause = self._pauses.after_failure(error)
             else:
                 pause = self._pauses.after_page(page)
                 for event in self._handed_out(page):

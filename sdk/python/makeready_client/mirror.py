@@ -106,15 +106,13 @@ class Mirror:
         stopping = threading.Event()
 
         def work(kind: str) -> None:
-            pauses = Pauses(WAIT_SECONDS)
+            pauses = Pauses(WAIT_SECONDS, on_retry)
             while not stopping.is_set():
                 pauses.ask()
                 try:
                     page = self._advance(kind, WAIT_SECONDS)
                 except errors.MakereadyError as error:
                     pause = pauses.after_failure(error)
-                    if on_retry:
-                        on_retry(error, pause)
                 else:
                     pause = pauses.after_page(page) if page else 0.0
                     if page and page.next_cursor is None and self._client.settings.allowance.is_short():

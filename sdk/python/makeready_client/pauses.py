@@ -22,9 +22,10 @@ OnRetry: TypeAlias = Callable[[MakereadyError, float], None]
 class Pauses:
     """The seconds between the requests of one follower: 1, 2, 4 … 30 while nothing comes of them."""
 
-    def __init__(self, wait: int) -> None:
+    def __init__(self, wait: int, on_retry: OnRetry | None) -> None:
         """wait: seconds, that of the requests."""
         self._wait = wait
+        self._on_retry = on_retry
         self._seconds = PAUSE_SECONDS
         self._asked_at = 0.0
         self._has_warned = False
@@ -48,7 +49,10 @@ class Pauses:
         """The pause after a failure. Raises the error if the same request cannot work a little later."""
         if not may_pass(error):
             raise error
-        return self._longer()
+        seconds = self._longer()
+        if self._on_retry:
+            self._on_retry(error, seconds)
+        return seconds
 
     def _longer(self) -> float:
         seconds = self._seconds
