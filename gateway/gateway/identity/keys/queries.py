@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from asyncpg import Record
 from sqlalchemy import (
@@ -161,7 +161,7 @@ _KEY_REVOKED = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class NewKey:
     """A key to store. The columns of api_key have the same names."""
 
@@ -178,17 +178,7 @@ class NewKey:
 
 
 async def new_key_id(connection: Connection, key: NewKey) -> int:
-    key_id: int = await connection.value(
-        _NEW_KEY,
-        company_id=key.company_id,
-        administrator_id=key.administrator_id,
-        name=key.name,
-        prefix=key.prefix,
-        digest=key.digest,
-        scope=key.scope,
-        expires_at=key.expires_at,
-        replaces=key.replaces,
-    )
+    key_id: int = await connection.value(_NEW_KEY, **dataclasses.asdict(key))
     return key_id
 
 
