@@ -253,7 +253,7 @@ def test_answers_that_are_lost_or_failures(
                 ["GET", "/tickets/17", 200, "r2", 3, 7],
             ],
             ["GET /tickets/17: no answer", "GET /tickets/17: 503", "GET /tickets/17: 200"],
-            ["bi nightly true"] * 3,
+            ["ops nightly true"] * 3,
             "TypeError",
         ],
         "following outlasts faults": ["e1", 3, [["ApiError", 1]], True],

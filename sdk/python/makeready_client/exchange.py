@@ -123,11 +123,13 @@ class Settings:
 
     def changed(self, timeout: float | None, retries: int | None, headers: Mapping[str, str] | None) -> Settings:
         """Other settings with the same key and allowance. None leaves what there is; headers are added."""
+        all_headers = httpx.Headers(self.headers)  # whose names have no case
+        all_headers.update(headers or {})
         return replace(
             self,
             timeout=self.timeout if timeout is None else timeout,
             retries=self.retries if retries is None else retries,
-            headers={**self.headers, **(headers or {})},
+            headers=all_headers,
         )
 
 
@@ -139,13 +141,11 @@ class Exchange:
         self._request = request
         self._deadline = time.monotonic() + settings.timeout + request.wait_seconds
         self._content = request.content()
-        self._headers = {
-            **settings.headers,
-            "Authorization": f"Bearer {settings.api_key}",
-            "User-Agent": f"makeready-client/{__version__} python/{platform.python_version()}",
-        }
+        self._headers = httpx.Headers(settings.headers)
+        self._headers["Authorization"] = f"Bearer {settings.api_key}"
+        self._headers["User-Agent"] = f"makeready-client/{__version__} python/{platform.python_version()}"
         if self._content is not None:
-            self._headers |= _headers_of_write(request)
+            self._headers.update(_headers_of_write(request))
         self._number = 0
         self._retries = 0
         self._faults = 0

@@ -284,14 +284,14 @@ def test_options_of_some_calls_share_the_connections_and_the_limit() -> None:
         "mk_key", base_url="https://h", transport=httpx.MockTransport(answer), headers={"X-Team": "bi"}
     ) as client:
         hurried = client.with_options(
-            timeout=2, retries=0, headers={"X-Run": "9", "Authorization": "none"}
+            timeout=2, retries=0, headers={"X-Run": "9", "authorization": "none", "x-team": "ops"}
         )  # short: nothing waits
         assert isinstance(hurried, Makeready)
         hurried.call(READ, dict[str, bool])
         client.call(READ, dict[str, bool])
     first, second = sent
     assert (first.headers["X-Team"], first.headers["X-Run"], first.headers["Authorization"]) == (
-        "bi",
+        "ops",
         "9",
         "Bearer mk_key",
     )

@@ -94,6 +94,7 @@ export function path(parts: TemplateStringsArray, ...ids: (string | number)[]): 
 export class Core {
   readonly #baseUrl: string;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #ownHeaders: Readonly<Record<string, string>>;
   readonly #timeoutSeconds: number;
   readonly #retries: number;
   readonly #fetch: typeof fetch;
@@ -125,8 +126,8 @@ export class Core {
       settings.log?.(lineOf(attempt));
       settings.onResponse?.(attempt);
     };
-    this.#headers = {
-      ...settings.headers,
+    this.#headers = settings.headers ?? {};
+    this.#ownHeaders = {
       Authorization: `Bearer ${apiKey}`,
       "User-Agent": `makeready-client/${VERSION} typescript`,
     };
@@ -224,15 +225,18 @@ export class Core {
   }
 
   #request(call: Call): RequestInit {
-    const headers: Record<string, string> = { ...call.options.headers, ...this.#headers };
+    const headers = new Headers(this.#headers);
+    for (const more of [call.options.headers ?? {}, this.#ownHeaders]) {
+      for (const [name, value] of Object.entries(more)) headers.set(name, value);
+    }
     const init: RequestInit = { method: call.method, headers, redirect: "manual" };
     if (call.body) {
       const key = call.options.idempotencyKey ?? crypto.randomUUID();
       if (!/^[!-~]([ -~]{0,62}[!-~])?$/.test(key)) {
         throw new TypeError("idempotencyKey must be 1 to 64 characters of printable ASCII");
       }
-      headers["Idempotency-Key"] = key;
-      headers["Content-Type"] = "application/json";
+      headers.set("Idempotency-Key", key);
+      headers.set("Content-Type", "application/json");
       init.body = JSON.stringify(call.body);
     }
     return init;

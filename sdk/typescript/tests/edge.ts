@@ -115,13 +115,13 @@ for (
     log: (line) => lines.push(line),
     fetch: async (_, init) => {
       const headers = new Headers(init?.headers);
-      seen.push(`${headers.get("X-Team")} ${headers.get("X-Job")} ${headers.get("Authorization") !== "none"}`);
+      seen.push(`${headers.get("X-Team")} ${headers.get("X-Job")} ${headers.get("Authorization")?.startsWith("Bearer mk_")}`);
       if (seen.length === 1) throw new TypeError("fetch failed");
       if (seen.length === 2) return failing(503, "vault_unavailable", { "X-Request-Id": "r1" });
       return new Response("{}", { headers: { "X-Request-Id": "r2", RateLimit: '"key";r=7;t=60' } });
     },
   });
-  await client.tickets.get(17, { headers: { "X-Job": "nightly", Authorization: "none" } });
+  await client.tickets.get(17, { headers: { "X-Job": "nightly", authorization: "none", "x-team": "ops" } });
   const single = await caught(client.tickets.get(17, { retries: 0, timeoutSeconds: 0 }));
   results["each request is told"] = [
     attempts.map((one) => [one.method, one.path, one.status, one.requestId, one.number, one.remaining]),
