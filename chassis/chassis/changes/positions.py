@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from chassis.changes.tables import XMIN, Xid8
+from chassis.changes.tables import XMAX, XMIN
 from chassis.db.history import SERVER, TIMELINE
 from chassis.db.statements import Expression
 from chassis.refusals import Refusal
@@ -68,6 +68,6 @@ def horizon_columns(epoch: sa.Table) -> list[Expression]:
     return [
         sa.func.hashtextextended(words, sa.literal_column("0"), type_=sa.BigInteger).label("epoch"),
         XMIN.label("xmin"),
-        sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8()).label("xmax"),
+        XMAX.label("xmax"),
         is_own.label("is_own"),
     ]

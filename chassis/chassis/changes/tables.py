@@ -52,6 +52,8 @@ class Xid8(UserDefinedType[int]):
 PGDialect.ischema_names["xid8"] = Xid8  # for Alembic, which reads the columns of a database
 XMIN = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())", Xid8())
 """The oldest transaction that is under way: the statement sees all before it."""
+XMAX = sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
+"""The transaction that begins next."""
 
 
 @dataclass(frozen=True, eq=False)

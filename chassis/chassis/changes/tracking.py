@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, INFO, XMIN, Follow, Xid8, served_of
+from chassis.changes.tables import COLUMN, INFO, XMAX, XMIN, Follow, Xid8, served_of
 from chassis.db import revisions
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
@@ -63,7 +63,6 @@ _OLDER = """EXISTS (SELECT FROM pg_stat_activity AS other
 WHERE other.datname = current_database() AND other.usename = current_user AND other.pid <> pg_backend_pid()
 AND age(other.backend_xmin) >= age(changes_to_touch.xid::xid))"""
 _NEVER = sa.literal_column("'0'::xid8", Xid8())
-_NEXT = sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
 _OWN = sa.literal_column("pg_current_xact_id()", Xid8())
 
 
@@ -240,7 +239,7 @@ class ChangeTracking:
             .where(marks.c.id == param("id", sa.BigInteger))
             .values(after_id=param("after_id", sa.BigInteger))
         )
-        self._moved = Statement(sa.update(marks).where(of_ids).values(after_id=sa.literal_column("0"), horizon=_NEXT))
+        self._moved = Statement(sa.update(marks).where(of_ids).values(after_id=sa.literal_column("0"), horizon=XMAX))
         self._settled = Statement(sa.delete(marks).where(of_ids))
         settled_xid = sa.func.greatest(self._epoch.c.settled_xid, param("xid", Xid8()))
         self._forgotten = Statement(sa.update(self._epoch).values(settled_xid=settled_xid))
@@ -397,7 +396,7 @@ def _foreign(table: sa.Table) -> tuple[Statement, Statement]:
     """The next company with records; and some records of a company, at most BATCH_ROWS, with numbers that this server
     has not given."""
     c, company_id = table.c, param("company_id", sa.BigInteger)
-    unknown = c[COLUMN] >= sa.literal_column("pg_snapshot_xmax(pg_current_snapshot())", Xid8())
+    unknown = c[COLUMN] >= XMAX
     unknown_rows = sa.select(c.id).where(c.company_id == sa.any_(array([company_id])), unknown)
     return (
         Statement(sa.select(sa.func.min(c.company_id)).where(c.company_id > company_id)),
