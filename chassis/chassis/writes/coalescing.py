@@ -106,7 +106,7 @@ class CoalescingInsert(IdempotentInsert):
         ledger_rows = [
             write.claim.whole(write.status, write.reply) | {"claim_lock": write.claim.lock} for write in writes
         ]
-        values = {name: [row[name] for row in ledger_rows] for name in ledger_rows[0]}
+        values = _columns(ledger_rows)
         for table, columns in self._columns.items():
             for column in columns:
                 values[f"{table.name}_{column.name}"] = [write.rows[table][column.name] for write in writes]

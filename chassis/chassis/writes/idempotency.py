@@ -357,7 +357,7 @@ class IdempotentWrite(Ledger):
         both = single_row.outerjoin(self._stored, sa.true()).outerjoin(looked_at, sa.true())
         self._read = Statement(sa.select(*looked_at.c, ok, *self._stored.c).select_from(both))
         updated = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
-        counts = [sa.select(sa.func.count()).select_from(single_row).scalar_subquery() >= 0 for single_row in updated]
+        counts = [sa.select(sa.func.count()).select_from(changed).scalar_subquery() >= 0 for changed in updated]
         self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
         effects = []
         for table, names in self._columns.items():
