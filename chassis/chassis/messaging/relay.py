@@ -51,7 +51,7 @@ def packed(rows: Sequence[Record]) -> list[list[Record]]:
     packs: list[list[Record]] = []
     for row in sorted(rows, key=itemgetter("subject", "event_id")):
         last = packs[-1] if packs and packs[-1][0]["subject"] == row["subject"] else []
-        if not last or sum(len(row_in_pack["message"]) for row_in_pack in last) >= PACK_BYTES:
+        if not last or sum(len(packed_row["message"]) for packed_row in last) >= PACK_BYTES:
             packs.append(last := [])
         last.append(row)
     return packs

@@ -196,7 +196,7 @@ def _doubtful(rows: Sequence[Reference], stored: Mapping[int, Fields]) -> set[in
         versions = {offered_row.version for offered_row in offered_rows}
         newest = max(versions)
         # Versions up to the newest that neither the replica nor these events have seen.
-        skipped = newest > version and newest - version > sum(later > version for later in versions)
+        skipped = newest > version and newest - version > sum(offered_version > version for offered_version in versions)
         contradicted = newest < version or any(
             offered_row.version == version and not _same(offered_row, before) for offered_row in offered_rows
         )

@@ -31,7 +31,6 @@ _KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
 Day = Callable[[datetime.datetime, str], datetime.date]
 Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
-Rows = Selection
 
 
 class Overdue:
@@ -46,7 +45,7 @@ class Overdue:
         company: Table,
         table: Table,
         due: Due,
-        rows_query: Rows,
+        rows_query: Selection,
         day_of: Day = overdue_before,
         *,
         order: Sequence[Expression] = (),
@@ -143,7 +142,7 @@ def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
     )
 
 
-def _of_each(named: sa.FromClause, rows: Rows) -> Statement:
+def _of_each(named: sa.FromClause, rows: Selection) -> Statement:
     """A statement that returns the rows for each named key, in the order of the keys."""
     due_rows = rows.lateral("found")
     return Statement(sa.select(due_rows).select_from(named.join(due_rows, sa.true())).order_by(named.c.n))
