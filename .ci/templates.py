@@ -202,8 +202,8 @@ def _pieces(places: Places, begin: int, end: int, prefix: str, indent: str) -> I
         ends = [at for at, after in zip(ends, [*ends[1:], end], strict=True) if after - at > 0]
         at = begin
         while at < end:
-            later = [end for end in ends if end > at]
-            short = [end for end in later if end - at <= SHORT]
+            later = [place for place in ends if place > at]
+            short = [place for place in later if place - at <= SHORT]
             stop = short[-1] if short else next(iter(later), end)
             if end - at <= SHORT:
                 stop = end

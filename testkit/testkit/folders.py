@@ -31,9 +31,8 @@ def server_folder() -> Iterator[Path]:
     new_folder.chmod(0o711)
     with (new_folder / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        folder = new_folder.rename(
-            new_folder.with_name(new_folder.name.removeprefix("new-"))
-        )  # locked before it is visible
+        # It is locked before it is visible.
+        folder = new_folder.rename(new_folder.with_name(new_folder.name.removeprefix("new-")))
         try:
             yield folder
         finally:

@@ -49,10 +49,8 @@ def records(paths: Sequence[str], links: set[str]) -> Iterator[tuple[str, str]]:
     """Pairs of a page's path in pages.py and the first of the links that opens it, if there is one."""
     for path in paths:
         pattern = re.compile(re.sub(r"\\\{\w+\\\}", "[0-9a-f-]+", re.escape(path)) + "$")
-        yield (
-            path,
-            next((link for link in sorted(links, key=lambda link: (len(link), link)) if pattern.match(link)), ""),
-        )
+        opening = filter(pattern.match, links)
+        yield path, min(opening, key=lambda link: (len(link), link), default="")
 
 
 def name_of(path: str) -> str:

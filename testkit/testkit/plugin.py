@@ -70,10 +70,10 @@ class PostgresServer:
         """
         databases.drop_database(self.url, name)
         password = secrets.token_urlsafe(16)
-        url = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
+        database = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
         # A test may see and end the connections of the service's role, such as those that wait for a lock.
         execute(self.url, f'GRANT pg_read_all_stats, pg_signal_backend TO "{name}{OWNER}"')
-        return url.owner_url
+        return database.owner_url
 
 
 class GivenServer:

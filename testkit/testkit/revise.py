@@ -74,8 +74,7 @@ async def differences(url: str, metadata: MetaData) -> list[Any]:
         context = MigrationContext.configure(connection, opts=options)
         return list(compare_metadata(context, metadata))
 
-    operations: list[Any] = await migrations.with_connection(url, compare)
-    return operations
+    return await migrations.with_connection(url, compare)
 
 
 if __name__ == "__main__":

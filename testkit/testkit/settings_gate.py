@@ -48,7 +48,7 @@ class _Recording(Environment):
 
     def __init__(self, values: Mapping[str, str], settings: dict[str, Setting]) -> None:
         super().__init__(values)
-        self._found = settings
+        self._settings = settings
         self._depth = 0
 
     def __getattribute__(self, name: str) -> Any:
@@ -69,7 +69,7 @@ class _Recording(Environment):
                 if arguments.get(argument) is not None
             }
             setting |= {"schemes": list(arguments["schemes"])} if "schemes" in arguments else {}
-            self._found.setdefault(arguments["name"], setting)
+            self._settings.setdefault(arguments["name"], setting)
         self._depth += 1
         try:
             return read(*positional, **named)
