@@ -7,14 +7,13 @@ import argparse
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2
 from makeready_cli import argument_types as types
-from makeready_cli.output import Answer, Record, labels, records_table, table
+from makeready_cli.output import Answer, Record, records_table, table
 from makeready_cli.parsers import Commands, Settings, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.rendering import picked
 
 _RPCS = pb.DESCRIPTOR.services_by_name["KeysService"].methods_by_name
 _USAGE = key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"].methods_by_name
-SCOPES = labels(pb.Scope.DESCRIPTOR)
 OVERLAP_DAYS = 7
 _KEY = (
     "key_id=id company_id name prefix scope created_at revoked_at administrator=administrator_email? "

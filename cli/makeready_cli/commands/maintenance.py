@@ -7,7 +7,6 @@ from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _DESK = pb.DESCRIPTOR.services_by_name["PmTasksService"].methods_by_name
-_TICKETS = "svc-tickets"
 
 
 def add(commands: Commands) -> None:

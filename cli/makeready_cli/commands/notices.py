@@ -7,7 +7,6 @@ from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _RPCS = pb.DESCRIPTOR.services_by_name["NoticesService"].methods_by_name
-_CATALOG = "svc-catalog"
 
 
 def add(commands: Commands) -> None:

@@ -11,7 +11,6 @@ from makeready_cli.rpc.listing import Listing
 _SEARCH = place_search_pb2.DESCRIPTOR.services_by_name["PlaceSearchService"].methods_by_name
 _RECORDS = places_pb2.DESCRIPTOR.services_by_name
 _DESK = pb.DESCRIPTOR.services_by_name["PlaceCommandsService"].methods_by_name
-_CATALOG = "svc-catalog"
 
 
 PROPERTIES = Listing(

@@ -9,7 +9,6 @@ from makeready_cli.rpc.command import RpcCommand, add_commands
 _BOARD = turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"].methods_by_name
 _TASKS = turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"].methods_by_name
 _RESIDENCIES = residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"].methods_by_name
-_SERVICE = "svc-occupancy"
 
 VERBS = (
     RpcCommand(

@@ -9,7 +9,6 @@ from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.listing import Listing
 
 _DESK = pb.DESCRIPTOR.services_by_name["VendorCommandsService"].methods_by_name
-_CATALOG = "svc-catalog"
 
 
 _DETAILS = vendor_details_pb2.DESCRIPTOR.services_by_name["VendorDetailsService"].methods_by_name

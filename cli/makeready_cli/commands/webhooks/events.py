@@ -14,7 +14,6 @@ from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
 from makeready_cli.rpc.rendering import picked
 
-SERVICE = "svc-webhooks"
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
 _DELIVERIES = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name
 _OUTCOMES = labels(pb.EventOutcome.DESCRIPTOR)

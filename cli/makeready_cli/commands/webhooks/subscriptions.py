@@ -14,7 +14,6 @@ from makeready_cli.parsers import Commands
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 PAGE = 200
-_SERVICE = "svc-webhooks"
 _LIST: MethodDescriptor = pb.DESCRIPTOR.services_by_name["SubscriptionsService"].methods_by_name["ListSubscriptions"]
 _DELIVERIES = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name
 _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
