@@ -140,8 +140,14 @@ def _taken_over(taken_over: pb.TakeOverKeysResponse, _arguments: argparse.Namesp
 def _listed(listed: pb.ListKeysResponse, _arguments: argparse.Namespace) -> Answer:
     keys = [_record(key) for key in listed.keys]
     columns = {
-        **{"ID": "key_id", "NAME": "name", "PREFIX": "prefix", "SCOPE": "scope", "CREATED": "created_at"},
-        **{"REVOKED": "revoked_at", "ADMINISTRATOR": "administrator", "EXPIRES": "expires_at"},
+        "ID": "key_id",
+        "NAME": "name",
+        "PREFIX": "prefix",
+        "SCOPE": "scope",
+        "CREATED": "created_at",
+        "REVOKED": "revoked_at",
+        "ADMINISTRATOR": "administrator",
+        "EXPIRES": "expires_at",
         "LAST USED": "last_used_at",
     }
     rows = (key | {"administrator": _administrator(key)} for key in keys)

@@ -87,8 +87,14 @@ def add(commands: Commands) -> None:
 def _history(listed: pb.ListTicketHistoryResponse) -> Answer:
     changes = [picked(change, _CHANGE) for change in listed.changes]
     columns = {
-        **{"OCCURRED": "occurred_at", "FROM": "from", "TO": "to", "REASON": "cancellation_reason_code", "BY": "actor"},
-        **{"ADMINISTRATOR": "administrator_id", "REQUEST": "request_id", "NOTE": "note"},
+        "OCCURRED": "occurred_at",
+        "FROM": "from",
+        "TO": "to",
+        "REASON": "cancellation_reason_code",
+        "BY": "actor",
+        "ADMINISTRATOR": "administrator_id",
+        "REQUEST": "request_id",
+        "NOTE": "note",
     }
     return Answer({"changes": changes}, records_table(changes, columns, "Its status has not changed."))
 

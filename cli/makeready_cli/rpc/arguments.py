@@ -34,7 +34,7 @@ def add_fields(
     for name, field in fields.items():
         if _is_positional(field):
             words: Settings = {"metavar": name.upper(), "type": _read(field), "help": _help(field) or None}
-            parser.add_argument(name, **words | dict(settings.get(name, {})))
+            parser.add_argument(name, **words | settings.get(name, {}))
     for name, field in fields.items():
         if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *hidden) and not _is_positional(field):
             add_option(parser, field, settings.get(name, {}))
