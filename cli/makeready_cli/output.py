@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,7 +66,8 @@ def instant(timestamp: Timestamp) -> str:
     return printed(timestamp.ToDatetime(datetime.UTC))
 
 
-def labels(enum: EnumDescriptor) -> dict[int, str]:
+@functools.cache
+def labels(enum: EnumDescriptor) -> Mapping[int, str]:
     """The public API's text for each value of an enum."""
     texts = {}
     for value in enum.values:
