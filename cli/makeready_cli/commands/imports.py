@@ -140,7 +140,7 @@ def _shapes(arguments: argparse.Namespace) -> tuple[list[tuple[Kind, Shape]], Re
     if arguments.mapping:
         mapping = mapping_file.read(arguments.mapping, kind_of_file)
         shapes: list[tuple[Kind, Shape]] = [
-            (kind, Mapped(records, arguments.file.name)) for kind, records in mapping.records
+            (kind, Mapped(file_mapping, arguments.file.name)) for kind, file_mapping in mapping.records
         ]
         return shapes, reading.or_else(mapping.reading)
     if kind_of_file is None:
@@ -176,7 +176,10 @@ def _summarize(outcome: Outcome, say: Callable[[str], None]) -> None:
         say(f"Rejected {reason.rows} rows: {kind}{field}: {printable(reason.text)}{columns}")
     for reason in outcome.unusual:
         rows = "1 row that is" if reason.rows == 1 else f"{reason.rows} rows that are"
-        lines = [*(str(line.line) for line in reason.examples), *(["…"] if reason.rows > len(reason.examples) else [])]
+        lines = [
+            *(str(example.line) for example in reason.examples),
+            *(["…"] if reason.rows > len(reason.examples) else []),
+        ]
         say(f"Look at {rows} accepted: {reason.kind}: {reason.field} {reason.text} (line {', '.join(lines)})")
 
 

@@ -150,7 +150,7 @@ async def _more(operator: Operator, service: str) -> Record:
         answer = await operator.ask(service, request, status_pb2.GetStatusResponse, deadline_seconds=STATUS_SECONDS)
     except (ServiceUnavailable, CommandError):
         return {}
-    counts: Record = {
+    state: Record = {
         "version": answer.version,
         "database_bytes": answer.database_bytes if answer.HasField("database_bytes") else None,
         "database_fault": answer.database_fault,
@@ -159,8 +159,8 @@ async def _more(operator: Operator, service: str) -> Record:
         "nats_disk_full": answer.nats_disk_full,
     }
     if answer.HasField("deliveries"):
-        counts["deliveries"] = {name: getattr(answer.deliveries, name) for name in ("due", "waiting", "parked")}
-    return counts
+        state["deliveries"] = {name: getattr(answer.deliveries, name) for name in ("due", "waiting", "parked")}
+    return state
 
 
 async def _health(operator: Operator, service: str) -> str:

@@ -19,7 +19,6 @@ from makeready_cli.ensuring.companies_file import Administrator, Company, Key
 from makeready_cli.ensuring.keys_file import KeysFile
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Record, labels
-from makeready_cli.parsers import Settings
 
 _SCOPES = labels(pb.Scope.DESCRIPTOR)
 _SCOPE_NUMBERS = {label: number for number, label in _SCOPES.items()}
@@ -76,7 +75,7 @@ async def differences(operator: Operator, declared: Sequence[Company], keys: Key
 
 def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> list[Step]:
     declared = place.declared
-    all_settings: Settings = {
+    all_settings: Record = {
         "name": declared.name.strip(),
         "timezone": declared.timezone,
         "active": declared.active,
@@ -105,13 +104,13 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
     return [step] if differing else []
 
 
-def _differing(settings: Settings, company: pb.Company) -> Record:
+def _differing(settings: Record, company: pb.Company) -> Record:
     return {name: value for name, value in settings.items() if getattr(company, name) != value}
 
 
 async def _policy(operator: Operator, place: _Place) -> list[Step]:
     declared = place.declared
-    all_settings: Settings = {
+    all_settings: Record = {
         "photo_required_to_complete": declared.photo_required,
         "stale_after_hours": declared.ticket_stale_after_hours,
     }
