@@ -39,26 +39,26 @@ def problems(released: Schema, current: Schema) -> list[str]:
 class _Gate:
     def __init__(self, released: Schema, current: Schema) -> None:
         self._released = released
-        self._made = current
+        self._current = current
         self._seen: set[tuple[str, str, str]] = set()
 
     def problems(self) -> Iterator[str]:
         for name in self._released["components"]["schemas"]:
-            if name not in self._made["components"]["schemas"]:
+            if name not in self._current["components"]["schemas"]:
                 yield f"{name}: removed; generated clients bear its name"
         for path, item in self._released["paths"].items():
             for verb, old in item.items():
                 where = f"{verb.upper()} {path}"
-                new = self._made["paths"].get(path, {}).get(verb)
+                new = self._current["paths"].get(path, {}).get(verb)
                 if new is None:
                     yield f"{where}: removed"
                 else:
                     yield from self._operation(where, old, new)
         for key, item in self._released["webhooks"].items():
-            if key not in self._made["webhooks"]:
+            if key not in self._current["webhooks"]:
                 yield f"event {key}: removed"
                 continue
-            old, new = (_body(webhook["post"]["requestBody"]) for webhook in (item, self._made["webhooks"][key]))
+            old, new = (_body(webhook["post"]["requestBody"]) for webhook in (item, self._current["webhooks"][key]))
             yield from self._answered(f"event {key}", old, new)
 
     def _operation(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
@@ -108,7 +108,7 @@ class _Gate:
         """Compares a schema that callers receive."""
         if self._is_known("answered", old, new):
             return
-        before, now = self._arms(self._released, old), self._arms(self._made, new)
+        before, now = self._arms(self._released, old), self._arms(self._current, new)
         if "null" in _types(now) - _types(before):
             yield f"{where}: newly nullable"
         remaining = _types(now) - {"null"}
@@ -137,7 +137,7 @@ class _Gate:
         """Compares a schema that callers send."""
         if self._is_known("asked", old, new):
             return
-        before, now = self._arms(self._released, old), self._arms(self._made, new)
+        before, now = self._arms(self._released, old), self._arms(self._current, new)
         if not _types(before) <= _types(now):
             yield f"{where}: retyped from {_listed(before)} to {_listed(now)}"
             return

@@ -225,7 +225,7 @@ def _made(call: Call, a: str, client: str) -> tuple[str, str]:
 def _request(call: Call, fields: Sequence[Field], values: Sequence[Field]) -> Iterator[str]:
     place = _text(call.path)
     yield _text(call.method)
-    yield f"path({place}, {', '.join(call_id.name for call_id in call.ids)})" if call.ids else place
+    yield f"path({place}, {', '.join(parameter.name for parameter in call.ids)})" if call.ids else place
     names = [field.name for field in values if field not in fields]
     if call.kind in ("list", "feed"):
         names += ["limit", "cursor"]

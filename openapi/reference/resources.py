@@ -211,11 +211,11 @@ class Pages:
             for field, about in schema["properties"].items()
         )
 
-    def _resolved(self, schema: Schema) -> Schema:
-        if "$ref" in schema:
+    def _resolved(self, response: Schema) -> Schema:
+        if "$ref" in response:
             responses: Schema = self._document["components"]["responses"]
-            return dict(responses[schema["$ref"].rpartition("/")[2]])
-        return schema
+            return dict(responses[response["$ref"].rpartition("/")[2]])
+        return response
 
     def _deliveries(self) -> str:
         webhooks = self._document["webhooks"]

@@ -123,7 +123,7 @@ def _resource(resource: Resource, bodies: dict[str, Model]) -> Iterator[str]:
 
 
 def _method(call: Call, bodies: dict[str, Model], client: str, *, is_first: bool = False) -> Iterator[str]:
-    parameters = [f"{camel(call_id.name)}: {_parameter(call_id.type)}" for call_id in call.ids]
+    parameters = [f"{camel(parameter.name)}: {_parameter(parameter.type)}" for parameter in call.ids]
     query = _query(call)
     if query:
         fields = "; ".join(f"{name}?: {kind} | undefined" for name, kind in query.items())
@@ -174,7 +174,7 @@ def _parameter(kind: Type) -> str:
 
 
 def _notes(call: Call) -> str:
-    lines = [f"@param {camel(call_id.name)} {call_id.description}" for call_id in call.ids]
+    lines = [f"@param {camel(parameter.name)} {parameter.description}" for parameter in call.ids]
     lines += [f"@param query.{parameter.name} {parameter.description}" for parameter in call.query]
     if call.kind in ("list", "feed"):
         lines.append("@param query.limit How many records a page has; as many as the API allows if left out.")
