@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from google.protobuf.message import Message
@@ -46,14 +46,6 @@ class DaySearch(NamedTuple):
     places: Mapping[str, int]
 
 
-class Limited(Protocol):
-    """A request for a page of so many records."""
-
-    @property
-    def limit(self) -> int: ...
-    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
-
-
 class Position(NamedTuple):
     """A record's place in a list: the list goes on after it."""
 
@@ -73,14 +65,6 @@ def position_of(text: str) -> Position:
         return Position(datetime.date.fromisoformat(day), min(int(number), LAST_ID))
     except ValueError:
         raise invalid_request("after is not the `next` of a page of this list.", "after") from None
-
-
-def limit_of(request: Limited, longest: int = PAGE_MAX, default: int = PAGE) -> int:
-    """The page's length. Raises Refusal 400."""
-    limit = int(request.limit) if request.HasField("limit") else default
-    if not 1 <= limit <= longest:
-        raise invalid_request(f"limit must be from 1 to {longest}.", "limit")
-    return limit
 
 
 def day_of(text: str, field: str) -> datetime.date:

@@ -23,14 +23,6 @@ class Position(NamedTuple):
         return f"{self.date.isoformat()}.{self.id}"
 
 
-class Limited(Protocol):
-    """A request for so many rows."""
-
-    @property
-    def limit(self) -> int: ...
-    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
-
-
 class Following(Protocol):
     """A request for the rows after a position."""
 
@@ -58,14 +50,6 @@ def position_after(request: Following) -> Position:
     if str(position) != request.after or not 0 < position.id <= bodies.ID_MAX:
         raise invalid_request("after must be the next_after of an earlier page.", "after")
     return position
-
-
-def rows_of(request: Limited, most: int = ROWS_MAX, default: int = ROWS) -> int:
-    """The request's `limit`. Raises Refusal 400 for one that is out of bounds."""
-    rows = request.limit if request.HasField("limit") else default
-    if not 1 <= rows <= most:
-        raise invalid_request(f"limit must be from 1 to {most}.", "limit")
-    return rows
 
 
 def date_of(request: Message, field: str) -> datetime.date | None:

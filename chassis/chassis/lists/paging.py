@@ -9,7 +9,7 @@ import datetime
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from sqlalchemy.sql.util import ClauseAdapter
 
 from chassis.db.statements import Expression, NewValues, Runs, Selection, Statement, Values, param
 from chassis.lists.updated_since import block_key, ids_changed, is_of, list_of, status_key, stretch
+from chassis.refusals import invalid_request
 from makeready.common.v1.documents_pb2 import Page
 
 ROWS_MAX = 200
@@ -30,6 +31,22 @@ PAGING = ("after_id", "limit")  # request fields that are not filters
 Clause = TypeVar("Clause", bound=sa.ClauseElement)
 
 _encode = msgspec.json.Encoder().encode
+
+
+class Limited(Protocol):
+    """A request for so many records."""
+
+    @property
+    def limit(self) -> int: ...
+    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
+
+
+def limit_of(request: Limited, default: int, most: int) -> int:
+    """The request's `limit`. Raises Refusal 400 for one that is out of bounds."""
+    limit = request.limit if request.HasField("limit") else default
+    if not 1 <= limit <= most:
+        raise invalid_request(f"limit must be from 1 to {most}.", "limit")
+    return limit
 
 
 @dataclass(frozen=True, slots=True)

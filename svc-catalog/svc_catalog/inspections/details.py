@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.db.database import Database
+from chassis.lists.paging import limit_of
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.editing import no_such
@@ -34,7 +35,7 @@ class InspectionDetailsService:
     async def SearchInspections(
         self, request: pb.SearchInspectionsRequest, call: identity.Call
     ) -> pb.SearchInspectionsResponse:
-        company_id, limit = identity.company_id(call), day_pages.limit_of(request)
+        company_id, limit = identity.company_id(call), limit_of(request, day_pages.PAGE, day_pages.PAGE_MAX)
         places, (statuses, results) = _places(request), _states(request)
         days = day_pages.days_between(request, "from_date", "to_date")
         after = day_pages.position_of(request.after) if request.HasField("after") else None
@@ -79,7 +80,7 @@ class InspectionDetailsService:
         self, request: pb.ListInspectionDaysRequest, call: identity.Call
     ) -> pb.ListInspectionDaysResponse:
         company_id = identity.company_id(call)
-        limit = day_pages.limit_of(request, OF_A_DAY_MAX, OF_A_DAY)
+        limit = limit_of(request, OF_A_DAY, OF_A_DAY_MAX)
         first, last = (day_pages.day_of(getattr(request, name), name) for name in ("from_date", "to_date"))
         count = (last - first).days + 1
         if not 1 <= count <= DAYS_MAX:

@@ -12,6 +12,7 @@ from chassis.auth import identity
 from chassis.auth.identity import Call
 from chassis.db.database import Connection, Database
 from chassis.imports.importer import Importer
+from chassis.lists.paging import limit_of
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import invalid_request
@@ -152,9 +153,7 @@ class NoticesService:
         )
 
     async def ListNotices(self, request: pb.ListNoticesRequest, call: Call) -> pb.ListNoticesResponse:
-        limit = request.limit if request.HasField("limit") else PAGE
-        if not 1 <= limit <= PAGE_MAX:
-            raise invalid_request(f"limit must be from 1 to {PAGE_MAX}.", "limit")
+        limit = limit_of(request, PAGE, PAGE_MAX)
         property_id = request.property_id if request.HasField("property_id") else None
         if request.newest_first:
             return await self._newest(request, identity.company_id(call), limit, property_id)

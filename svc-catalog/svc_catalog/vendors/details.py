@@ -6,6 +6,7 @@ import datetime
 
 from chassis.auth import identity
 from chassis.db.database import Database
+from chassis.lists.paging import limit_of
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, local_date
 from chassis.writes.editing import no_such
@@ -27,7 +28,7 @@ class VendorDetailsService:
         self._database, self._links_url, self._clock = database, links_url, clock
 
     async def SearchVendors(self, request: pb.SearchVendorsRequest, call: identity.Call) -> pb.SearchVendorsResponse:
-        company_id, limit = identity.company_id(call), day_pages.limit_of(request)
+        company_id, limit = identity.company_id(call), limit_of(request, day_pages.PAGE, day_pages.PAGE_MAX)
         search = _search(request)
         after = day_pages.position_of(request.after) if request.HasField("after") else None
         if request.HasField("external_id"):

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from chassis.auth import identity
 from chassis.db.database import Database
+from chassis.lists.paging import limit_of
 from chassis.records import bodies
 from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
@@ -70,8 +71,8 @@ class TurnBoardService:
 
     async def ListBoard(self, request: pb.ListBoardRequest, call: identity.Call) -> pb.ListBoardResponse:
         company_id, property_id = identity.company_id(call), _property_of(request)
-        most, default = (dates.ROWS_MAX, dates.ROWS) if request.with_tasks else (BOARD_ROWS_MAX, BOARD_ROWS)
-        rows = dates.rows_of(request, most, default)
+        bounds = (dates.ROWS, dates.ROWS_MAX) if request.with_tasks else (BOARD_ROWS, BOARD_ROWS_MAX)
+        rows = limit_of(request, *bounds)
         statuses = rules.asked_statuses(request.unit_statuses, under_way=request.under_way)
         if statuses and request.clashes:
             raise invalid_request("clashes go with no status: they are of units with any.", "clashes")
@@ -157,7 +158,7 @@ class TurnBoardService:
     async def ListUnitStatusChanges(
         self, request: pb.ListUnitStatusChangesRequest, call: identity.Call
     ) -> pb.ListUnitStatusChangesResponse:
-        company_id, rows = identity.company_id(call), dates.rows_of(request)
+        company_id, rows = identity.company_id(call), limit_of(request, dates.ROWS, dates.ROWS_MAX)
         if await turn_queries.place(self.database, company_id, request.unit_id) is None:
             raise not_of_company("unit")
         before = request.before_version if request.HasField("before_version") else bodies.ID_MAX

@@ -13,6 +13,7 @@ from sqlalchemy import Table
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.db.ids import Ids
+from chassis.lists.paging import limit_of
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.records.shapes import encode
@@ -155,7 +156,7 @@ class ResidenciesService:
     async def ListResidencies(
         self, request: pb.ListResidenciesRequest, call: identity.Call
     ) -> pb.ListResidenciesResponse:
-        company_id, rows = identity.company_id(call), dates.rows_of(request)
+        company_id, rows = identity.company_id(call), limit_of(request, dates.ROWS, dates.ROWS_MAX)
         before = request.before_turn_id if request.HasField("before_turn_id") else bodies.ID_MAX
         async with self.database.transaction() as connection:
             place = await turn_queries.place(connection, company_id, request.unit_id)

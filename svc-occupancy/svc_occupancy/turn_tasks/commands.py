@@ -12,6 +12,7 @@ import msgspec
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
+from chassis.lists.paging import limit_of
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields
 from makeready.occupancy.v1 import turn_tasks_pb2 as pb
@@ -97,7 +98,8 @@ class TurnTasksService:
         return pb.GetTaskResponse(task=records.placed_task(*placed_task))
 
     async def ListOpenTasks(self, request: pb.ListOpenTasksRequest, call: identity.Call) -> pb.ListOpenTasksResponse:
-        company_id, rows, after = identity.company_id(call), dates.rows_of(request), dates.position_after(request)
+        company_id, rows = identity.company_id(call), limit_of(request, dates.ROWS, dates.ROWS_MAX)
+        after = dates.position_after(request)
         until = dates.date_of(request, "due_by") or datetime.date.max
         if request.late:
             until = min(until, await replica_queries.today(self.database, company_id) - datetime.timedelta(days=1))

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
+from chassis.lists.paging import limit_of
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import Clock, local_date
@@ -140,9 +141,7 @@ class PmTasksService:
         return await self._change(call, request, pb.CancelPmTaskResponse, cancel)
 
     async def ListPmTasks(self, request: pb.ListPmTasksRequest, call: Call) -> pb.ListPmTasksResponse:
-        limit = request.limit if request.HasField("limit") else ROWS_MAX
-        if not 1 <= limit <= ROWS_MAX:
-            raise invalid_request(f"limit must be from 1 to {ROWS_MAX}.", "limit")
+        limit = limit_of(request, ROWS_MAX, ROWS_MAX)
         if request.order not in pb.PmTaskOrder.values():
             raise invalid_request("order must be one of: id, due.", "order", 422)
         filters = _filters(request)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
+from chassis.lists.paging import limit_of
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import Clock, of_request
 from makeready.tickets.v1 import ticket_views_pb2 as pb
@@ -56,7 +57,7 @@ class TicketViewsService:
 
     async def SearchTickets(self, request: pb.SearchTicketsRequest, call: Call) -> pb.SearchTicketsResponse:
         company, now = company_id(call), self._clock()
-        limit = _limit(request, PAGE_ROWS)
+        limit = limit_of(request, PAGE_ROWS, q.PAGE_MAX)
         if request.HasField("after") and request.HasField("before"):
             raise invalid_request("Give after or before, not both.", "before")
         cursor = rules.read_cursor(request.after or request.before) if request.after or request.before else None
@@ -134,7 +135,7 @@ class TicketViewsService:
     async def ListTicketTimeline(
         self, request: pb.ListTicketTimelineRequest, call: Call
     ) -> pb.ListTicketTimelineResponse:
-        company, limit = company_id(call), _limit(request, TIMELINE_ROWS)
+        company, limit = company_id(call), limit_of(request, TIMELINE_ROWS, q.PAGE_MAX)
         kinds = set(request.kinds) or set(pb.TimelineKind.values())
         sources = [name for name, its_kinds in records.KINDS_OF_SOURCES.items() if kinds & set(its_kinds)]
         events = await q.timeline(
@@ -173,7 +174,7 @@ class TicketViewsService:
         return pb.GetTicketPlaceResponse(**place._asdict())
 
     async def ListTicketTexts(self, request: pb.ListTicketTextsRequest, call: Call) -> pb.ListTicketTextsResponse:
-        limit = _limit(request, TEXTS_ROWS, TEXTS_ROWS_MAX)
+        limit = limit_of(request, TEXTS_ROWS, TEXTS_ROWS_MAX)
         opened_from, opened_to = of_request(request, "opened_from"), of_request(request, "opened_to")
         texts = await text_queries.of_unit(
             self._database, company_id(call), request.unit_id, opened_from or EVER, opened_to or NEVER, limit + 1
@@ -213,21 +214,6 @@ class TicketViewsService:
         return {
             kind: await q.names(self._database, company, kind, sorted(ids_of_kind)) for kind, ids_of_kind in ids.items()
         }
-
-
-class Limited(Protocol):
-    """A request for so many records."""
-
-    @property
-    def limit(self) -> int: ...
-    def HasField(self, field_name: Literal["limit"], /) -> bool: ...
-
-
-def _limit(request: Limited, default: int, most: int = q.PAGE_MAX) -> int:
-    limit = request.limit if request.HasField("limit") else default
-    if not 1 <= limit <= most:
-        raise invalid_request(f"limit must be from 1 to {most}.", "limit")
-    return limit
 
 
 def _read_place(text: str) -> tuple[datetime.datetime, int, int]:
