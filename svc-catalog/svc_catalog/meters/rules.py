@@ -25,8 +25,7 @@ def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
 
 
 def meter_scope(new: str | None, stored: str | None, has_unit: bool) -> str:
-    """What a meter measures for. Raises Refusal 400 if the scope and the
-    presence of a unit contradict each other."""
+    """What a meter measures for. Raises Refusal 400 if the scope and the presence of a unit contradict each other."""
     if has_unit:
         if new not in (None, "unit"):
             raise invalid_request("A meter of a unit has the scope unit.", "scope")

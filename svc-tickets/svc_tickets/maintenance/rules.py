@@ -73,7 +73,7 @@ def check_open(status: str) -> None:
 
 
 def closes(status: str, target: str) -> bool:
-    """Whether the task's status changes to `wanted`; False if it already has it. Raises Refusal unless the task is
+    """Whether the task's status changes to `target`; False if it already has it. Raises Refusal unless the task is
     open."""
     if status == target:
         return False

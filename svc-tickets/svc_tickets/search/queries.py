@@ -59,8 +59,8 @@ _LEAD_VALUES: Mapping[str, Expression] = {
 
 
 class ScannedTicket(NamedTuple):
-    """A ticket that a scan has met. `n` says which row of the scan it is; `fits` is False for the row
-    that ends a scan."""
+    """A ticket that a scan has met. `n` says which row of the scan it is; `fits` is False for the row that ends a
+    scan."""
 
     key: int
     id: int
@@ -90,7 +90,7 @@ def _begins(variant: Variant) -> sa.ColumnElement[bool]:
 
 
 def _same(column: Expression, value: Expression) -> sa.ColumnElement[bool]:
-    """Equal, in a variant after which the column counts in the order: see `chassis.lists.updated_since.stretch`."""
+    """Equal, in a form after which the column counts in the order: see `chassis.lists.updated_since.stretch`."""
     return column == sa.any_(array([value]))
 
 

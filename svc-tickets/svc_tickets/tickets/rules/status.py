@@ -53,7 +53,7 @@ class TargetStatus:
 def target_status(
     status: str, note: str | None, cancellation_reason_code: str | None, cancellation_notes: str | None
 ) -> TargetStatus:
-    """The change that a request asks for, checked without the ticket (the field table of spec 4.2). None stands for a
+    """The status that a request asks for, checked without the ticket (the field table of spec 4.2). None stands for a
     field that was not sent.
 
     Raises Refusal with the first invalid field, in the order of the parameters.
