@@ -149,9 +149,9 @@ async def page(
 ) -> list[Position]:
     """Up to limit + 1 positions; the extra one means that another page follows. Without an order by insurance, their
     day is NO_DAY."""
-    by_insurance = DaySearch(search.states, search.days, {})
     if search.by_insurance and search.words is None:
-        return await BY_INSURANCE.page(database, company_id, by_insurance, limit, after, newest_first=False)
+        by_day = DaySearch(search.states, search.days, {})
+        return await BY_INSURANCE.page(database, company_id, by_day, limit, after, newest_first=False)
     values = {"company_id": company_id, "states": search.states, "rows": limit + 1}
     if search.by_insurance:
         start = after or Position(FIRST_DAY, 0)
