@@ -9,12 +9,10 @@ from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
 from makeready.catalog.v1 import inspections_pb2 as pb
-from svc_catalog.inspections import imports, queries, rules
+from svc_catalog.inspections import imports, queries
 from svc_catalog.inspections.inputs import InspectionRow
 from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.staff import Staff
-
-_STATUS_LABELS = dict(enumerate(rules.INSPECTION_STATUSES, start=1))
 
 
 class InspectionsService:

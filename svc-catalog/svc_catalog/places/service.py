@@ -7,10 +7,8 @@ from chassis.changes.reads import RecordReads
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
 from makeready.catalog.v1 import places_pb2 as pb
-from svc_catalog.places import inputs, queries, records, rules
+from svc_catalog.places import inputs, queries, records
 from svc_catalog.places.imports import assets, properties, units
-
-_STATUS_LABELS = dict(enumerate(rules.ASSET_STATUSES, start=1))
 
 
 class PropertiesService:

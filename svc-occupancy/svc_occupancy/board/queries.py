@@ -51,8 +51,7 @@ RECENT_TURNS, RECENT_DAYS = 200, 365
 _company_id, _property_id = param("company_id", BigInteger), param("property_id", BigInteger)
 _rows, _today = param("rows", Integer), param("today", Date)
 
-# Literals: the indexes of active turns and of open tasks are partial.
-_ACTIVE: ColumnElement[str] = literal_column("'active'")
+# A literal: the index of open tasks is partial.
 _OPEN: ColumnElement[str] = literal_column("'open'")
 _unit, _turn, _state, _task = schema.unit, turn_tables.transition, unit_tables.unit_state, task_tables.turn_task
 _change = unit_tables.unit_status_change

@@ -29,8 +29,6 @@ from svc_tickets.tickets.queries import read, stale, write
 from svc_tickets.tickets.rules import fields, status
 from svc_tickets.tickets.status_change import StatusChanges
 
-_STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
-
 
 class TicketsService:
     """Lists, fetches and opens tickets, changes their status (spec 4.2) and adds photos; serves history, imports and
