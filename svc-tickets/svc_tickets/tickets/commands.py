@@ -214,12 +214,7 @@ class TicketCommandsService:
         sent = given_fields(request, "note", "cancellation_reason_code", "cancellation_notes")
         sent["status"] = _label(_STATUS_LABELS, request, "status")
         body = bodies.check(inputs.StatusChange, sent)
-        target = status.target_status(
-            body.status,
-            body.note,
-            body.cancellation_reason_code,
-            body.cancellation_notes,
-        )
+        target = status.target_status(body.status, body.note, body.cancellation_reason_code, body.cancellation_notes)
         seen = _label(_STATUS_LABELS, request, "from_status") if request.HasField("from_status") else None
 
         def reply(ticket: Document) -> bytes:

@@ -254,7 +254,7 @@ class TicketOpener:
         if events:
             stored = await read.tickets(connection, company_id, [ticket.row["id"] for ticket in tickets])
             data = {row[0]: self._renderer.json(row) for row in stored}
-            opened = (
+            opened = [
                 ticket.event(self._outbox, data[ticket.row["id"]], occurred_at, call.request_id) for ticket in tickets
-            )
-            await self._outbox.add_many(connection, [*opened])
+            ]
+            await self._outbox.add_many(connection, opened)

@@ -125,11 +125,7 @@ class StatusRequest:
             photo_required=row["photo_required"],
             has_photo=row["has_photo"],
         )
-        company_id, ticket_id, version = (
-            self.call.identity.company_id,
-            ticket[_AT["entity_id"]],
-            ticket[_VERSION],
-        )
+        company_id, ticket_id, version = self.call.identity.company_id, ticket[_AT["entity_id"]], ticket[_VERSION]
         values = {"company_id": company_id, "id": ticket_id}
         if changed.at is None:
             # The new version is the ticket's own, so the update changes no row.
