@@ -243,8 +243,8 @@ class Pages:
             moved = "null"
             if change_properties := properties["change"].get("properties"):
                 moved = ", ".join(
-                    f"{html.code(name)}: {html.type_of(change_properties[name], link)}"
-                    for name in ("field", "from", "to")
+                    f"{html.code(part)}: {html.type_of(change_properties[part], link)}"
+                    for part in ("field", "from", "to")
                 )
             (example,) = content["examples"].values()
             sections.append(
@@ -320,4 +320,4 @@ def _scope(operation: Schema) -> str:
         return "Public: no key."
     (scope,) = operation["security"][0]["bearer"]
     opened = [scope] if scope == "write" else [scope, "write"]
-    return "Scope " + " or ".join(html.code(scope) for scope in opened) + "."
+    return "Scope " + " or ".join(map(html.code, opened)) + "."

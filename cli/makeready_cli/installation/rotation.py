@@ -204,7 +204,7 @@ def _rotate_keys(name: str, keys: _Identity | _Ring, drop_old: bool, at_once: bo
 def _change_passwords(folder: Path, name: str) -> None:
     """Gives every user in NAME.env another password, there and in its URLs; hosts stay as they are."""
     stored = values(folder, name)
-    for key in [name for name in stored if name.endswith("password")]:
+    for key in [key for key in stored if key.endswith("password")]:
         stored[key] = new_password()
         if (url := f"{key.removesuffix('password')}url") in stored:
             stored[url] = _with_password(stored[url], stored[key])
