@@ -22,7 +22,7 @@ from console.kit.links import with_query
 from console.kit.names import RPC as NAMES_RPC
 from console.kit.names import names_of
 from console.kit.panels import include
-from console.kit.records import Record
+from console.kit.records import Record, record_of
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 
 HERE = "Turn board"
@@ -263,7 +263,7 @@ def _csv_of_turns(turns: Sequence[Record]) -> web.Response:
 
 async def show_turn(context: PageContext) -> web.StreamResponse:
     turn_id = context.number("turn_id")
-    turn = json.loads((await context.rpcs.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document.json)
+    turn = record_of((await context.rpcs.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document)
     unit_id = turn["unit"]["id"]
     response, tasks, tickets, events, audit = await together(
         context.rpcs.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),

@@ -72,13 +72,9 @@ def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
 
 def _group_of(ticket: pb.TicketSummary, by: str) -> str:
     if by == "who":
-        return (
-            "Staff"
-            if ticket.HasField("assignee_id")
-            else "Vendors"
-            if ticket.HasField("vendor_id")
-            else "Nobody has them"
-        )
+        if ticket.HasField("assignee_id"):
+            return "Staff"
+        return "Vendors" if ticket.HasField("vendor_id") else "Nobody has them"
     return {"status": ticket.status, "property": ticket.property_name}.get(by, "")
 
 
@@ -243,8 +239,7 @@ def _older(context: PageContext, timeline: Panel[pb.ListTicketTimelineResponse])
 
 def unit_path(context: PageContext, ticket: pb.TicketSummary) -> str:
     """The page of the ticket's unit; empty if there is none."""
-    pages = {page.path for page in context.site.pages if page.method == "GET" and context.session.kind in page.kinds}
-    if "/properties/{property_id}/units/{unit_id}" not in pages or not ticket.unit_id:
+    if not ticket.unit_id or not context.navigation.opens("/properties/{property_id}/units/{unit_id}"):
         return ""
     return f"/properties/{ticket.property_id}/units/{ticket.unit_id}"
 

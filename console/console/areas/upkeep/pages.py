@@ -187,8 +187,7 @@ async def _nothing() -> str:
 
 def unit_path(context: PageContext, task: pb.PmTask) -> str:
     """The page of the task's unit; empty if there is none."""
-    pages = {page.path for page in context.site.pages if page.method == "GET" and context.session.kind in page.kinds}
-    if "/properties/{property_id}/units/{unit_id}" not in pages or not task.unit_id:
+    if not task.unit_id or not context.navigation.opens("/properties/{property_id}/units/{unit_id}"):
         return ""
     return f"/properties/{task.property_id}/units/{task.unit_id}"
 
