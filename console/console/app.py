@@ -189,8 +189,10 @@ class Console:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         traces.enter(request.headers.getall(traces.HEADER, ()))
         page = _page_of(request)
-        prefix = next((prefix for prefix in FREE if request.path.startswith(prefix)), "none").rstrip("/")
-        name = page.path if page else prefix
+        if page is not None:
+            name = page.path
+        else:
+            name = next((prefix for prefix in FREE if request.path.startswith(prefix)), "none").rstrip("/")
         context = request[CONTEXT] = PageContext(request, self.site, page, request_id, BrowserSession(self.site.now))
         if request.path == streaming.PATH and request.method == "GET":
             name = streaming.PATH

@@ -129,8 +129,7 @@ class PageContext:
 
     @property
     def rpcs(self) -> PageRpcs:
-        if self.page is None:
-            return PageRpcs(self.site.calls, self.session, (), calls.CALL_SECONDS)
+        assert self.page is not None
         usual = calls.CALL_SECONDS if self.page.method == "GET" else calls.ACTION_SECONDS
         seconds = calls.PANEL_SECONDS if self.page.panel else usual
         return PageRpcs(self.site.calls, self.session, self.page.rpcs, seconds)

@@ -24,7 +24,6 @@ from console.kit.uploads import Upload
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
-from importing.passes import Outcome
 from importing.rows import Reading
 from importing.run import Counts
 from makeready.identity.v1 import sessions_pb2
@@ -226,7 +225,7 @@ def _render(context: PageContext, template: str, status: int, job: Job, **values
     """A page of a job, with what its templates share."""
     return context.render(
         f"imports/{template}.html", status, here=HERE, job=job, outcome=job.result, counts=job.result.counts,
-        states=STATE_WORDS, tone=STATE_WORDS[job.state], path=_path(job.id), done=_done(job, job.result),
+        states=STATE_WORDS, tone=STATE_WORDS[job.state], path=_path(job.id), done=_done(job),
         can_fire=_can_fire(job), **values,
     )  # fmt: skip
 
@@ -413,13 +412,10 @@ def _rejects_name(file_name: str, kind: str) -> str:
 
 def _attached(name: str, source_name: str) -> dict[str, str]:
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._- ") else "_" for sign in name)
-    kind = (
-        "application/toml"
-        if source_name.endswith(".toml")
-        else "text/csv"
-        if ".csv" in source_name or ".xlsx" in source_name
-        else "text/plain"
-    )
+    if source_name.endswith(".toml"):
+        kind = "application/toml"
+    else:
+        kind = "text/csv" if ".csv" in source_name or ".xlsx" in source_name else "text/plain"
     return {"Content-Disposition": f'attachment; filename="{plain}"', "Content-Type": f"{kind}; charset=utf-8"}
 
 
@@ -443,7 +439,7 @@ def _has_events(kind: Kind) -> bool:
     return "events" in kind.rpc.input_type.fields_by_name
 
 
-def _done(job: Job, outcome: Outcome) -> int:
+def _done(job: Job) -> int:
     """How much of the pass under way is done, in percent."""
     if job.state == states.DONE:
         return 100
