@@ -1,4 +1,4 @@
-"""Acts on the turn board: each form does what it says, once, and shows what is refused beside its field."""
+"""Actions on the turn board: each form does what it says, once, and shows what is refused beside its field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acts on inspections and on upkeep: what the forms send, what they say when they are refused, and the walk."""
+"""Actions on inspections and on upkeep: what the forms send, what they say when they are refused, and the walk."""
 
 from __future__ import annotations
 

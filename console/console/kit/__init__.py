@@ -1,1 +1,1 @@
-"""What every area uses: visits, calls, forms, times, charts."""
+"""What every area uses: page contexts, calls, forms, times, charts."""

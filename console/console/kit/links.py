@@ -27,7 +27,7 @@ PATH_CHARACTERS_MAX = 500
 
 
 def of_record(kind: str, record_id: int, paths: Collection[str]) -> str:
-    """The path of the record's page; empty if it has none. known: the paths of pages.py."""
+    """The path of the record's page; empty if it has none. paths: those of pages.py."""
     path = PAGES.get(kind, "")
     return path.partition("{")[0] + str(record_id) if path in paths else ""
 

@@ -186,7 +186,7 @@ def answer(
 async def fill(context: PageContext, form: Form, *, prefix: str = "", **narrowing: int | None) -> Form:
     """Gets the pickers of a form, all at once; returns the form.
 
-    prefix: as in `ui.field`. known: records that narrow them and are no inputs of this form: `property_id=4`.
+    prefix: as in `ui.field`. narrowing: records that narrow them and are no inputs of this form: `property_id=4`.
     """
     names = [name for name, field in form.fields.items() if field.kind == "picker"]
     panels = await together(*(_included(context, form, name, prefix, narrowing) for name in names))

@@ -422,8 +422,8 @@ async def page(
 
 async def panel(context: PageContext) -> web.StreamResponse:
     """The inspections of a property or a unit: the open ones, and the last that were done."""
-    names = ("property_id", "unit_id")
-    place = _places({name: context.query.get(name, "") for name in names if _is_id(context.query.get(name, ""))})
+    sent = {name: context.query.get(name, "") for name in ("property_id", "unit_id")}
+    place = _places({name: text for name, text in sent.items() if _is_id(text)})
     if not place:
         raise web.HTTPNotFound
     ahead, done = await together(

@@ -107,14 +107,14 @@ class Alike:
 
 async def _alike_of(context: PageContext, values: Mapping[str, str]) -> Alike:
     """values: those of the form, by field."""
-    open_tickets = await _alike(context, values)
+    open_tickets = await _open_tickets(context, values)
     tickets = ranked(
         open_tickets.value or (), values.get("title", ""), values.get("category", ""), values.get("asset_id", "")
     )
     return Alike(open_tickets, tickets, bool(values.get("unit_id") or values.get("asset_id")))
 
 
-async def _alike(context: PageContext, values: Mapping[str, str]) -> Panel[Sequence[views.TicketSummary]]:
+async def _open_tickets(context: PageContext, values: Mapping[str, str]) -> Panel[Sequence[views.TicketSummary]]:
     """The open tickets of the unit and of the asset."""
     searches = []
     for name in ("unit_id", "asset_id"):

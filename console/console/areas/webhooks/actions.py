@@ -114,9 +114,8 @@ async def change(context: PageContext) -> web.StreamResponse:
     if form.read(context.form):
         request = form.message
         request.idempotency_key = context.form_token
-        if (
-            request.destination_url == subscription.destination_url
-        ):  # a name that does not resolve now is no reason to refuse
+        # A name that does not resolve now is no reason to refuse.
+        if request.destination_url == subscription.destination_url:
             request.ClearField("destination_url")
         try:
             await context.rpcs.call(CHANGE, request)

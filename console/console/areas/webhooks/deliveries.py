@@ -364,22 +364,22 @@ def _view(
     )
 
 
-# Acts
+# Actions
 
 
 async def retry(context: PageContext) -> web.StreamResponse:
-    return await _act(context, RETRY, pb.RetryDeliveryRequest)
+    return await _attempt(context, RETRY, pb.RetryDeliveryRequest)
 
 
 async def attempt_now(context: PageContext) -> web.StreamResponse:
-    return await _act(context, ATTEMPT_NOW, pb.AttemptNowRequest)
+    return await _attempt(context, ATTEMPT_NOW, pb.AttemptNowRequest)
 
 
 async def resend(context: PageContext) -> web.StreamResponse:
-    return await _act(context, RESEND, pb.ResendRequest)
+    return await _attempt(context, RESEND, pb.ResendRequest)
 
 
-async def _act(context: PageContext, rpc: str, request: Any) -> web.StreamResponse:
+async def _attempt(context: PageContext, rpc: str, request: Any) -> web.StreamResponse:
     """Makes one attempt, and leads back with the receiver's answer."""
     delivery = _get_request(context)
     back = context.form.get("next", "")
