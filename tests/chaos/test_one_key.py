@@ -128,7 +128,7 @@ async def test_a_kill_leaves_the_key_to_what_happened(
     assert await sender.claims() == 1
 
 
-async def test_a_kill_between_a_refusal_and_its_answer_leaves_the_key_when_the_lease_is_over(
+async def test_a_kill_between_a_refusal_and_its_answer_leaves_the_key_when_the_claim_is_over(
     harness: Harness, caller: Caller, records: Records
 ) -> None:
     sender = Sender(caller, await harness.key(caller.company), "killed api-refused")

@@ -195,7 +195,7 @@ class Scheduler:
         settled: for a requested sweep; it gets the counts as soon as only deliveries that wait for receivers are left.
         """
         await sweep.run()
-        await self._wait_for_leases(sweep)
+        await self._wait_for_claims(sweep)
         counts = await self._settled(sweep)
         if settled is not None and sweep.aside:
             settled.set_result(counts)
@@ -210,7 +210,7 @@ class Scheduler:
             await sweep.change()
             await sweep.go_on()
             if sweep.now != now:  # it has taken over another slot
-                await self._wait_for_leases(sweep)
+                await self._wait_for_claims(sweep)
                 await self._settled(sweep)
         await sweep.go_on()  # until the last attempts have ended, so that a stop finds them
         return counts
@@ -225,7 +225,7 @@ class Scheduler:
         log.info("sweep_done", now=sweep.now.isoformat(), **asdict(counts))
         return counts
 
-    async def _wait_for_leases(self, sweep: Sweep) -> None:
+    async def _wait_for_claims(self, sweep: Sweep) -> None:
         """Waits up to a claim's length for deliveries that another dispatcher holds, or held when it died."""
         pause = POLL_SECONDS
         give_up = asyncio.get_running_loop().time() + CLAIM_SECONDS + RETRY_SECONDS

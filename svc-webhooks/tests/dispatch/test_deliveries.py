@@ -532,7 +532,7 @@ async def test_two_dispatchers_side_by_side_send_each_delivery_once(
         assert len(receivers[host].requests) == 60
 
 
-async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
+async def test_a_sender_whose_claim_ran_out_records_nothing_over_the_next_one(
     client: Client, tickets: Producer, database: Database
 ) -> None:
     sub_id, _ = await subscribe(client)

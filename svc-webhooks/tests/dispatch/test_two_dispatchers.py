@@ -52,7 +52,7 @@ def paths(receiver: Receiver) -> Counter[str]:
 
 
 @pytest.mark.slow
-async def test_deliveries_of_a_dead_dispatcher_are_attempted_after_the_lease_and_delay_no_others(
+async def test_deliveries_of_a_dead_dispatcher_are_attempted_after_the_claim_and_delay_no_others(
     client: Client, tickets: Producer, others: list[Process], receivers: dict[str, Receiver]
 ) -> None:
     """One dies with a delivery claimed, the other with many sent and none recorded."""
