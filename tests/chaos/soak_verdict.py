@@ -69,9 +69,8 @@ def judged(
         verdict.requests += 1
         verdict.answered[arrival.answered] += 1
         verdict.faults["requests with a bad signature"] += not arrival.signed
-        verdict.faults["attempts of one event with other bytes"] += digests.setdefault(
-            arrival.event_id, arrival.digest
-        ) != (arrival.digest)
+        first_digest = digests.setdefault(arrival.event_id, arrival.digest)
+        verdict.faults["attempts of one event with other bytes"] += first_digest != arrival.digest
         verdict.faults["event ids with two causes"] += causes.setdefault(arrival.event_id, cause) != cause
         verdict.faults["requests to somebody who does not listen for it"] += arrival.event not in subscription.heard
         requests[arrival.path, arrival.event_id] += 1

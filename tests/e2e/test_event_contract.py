@@ -42,9 +42,9 @@ def test_a_change_has_its_three_keys_and_two_different_values(key: str) -> None:
     assert list(change) == ["field", "from", "to"]
     wrong: list[Any] = [None, change | {"more": 1}, {"field": change["field"]}, change | {"field": "other"}]
     wrong += [change | {"from": change["to"]}, dict(reversed(change.items()))]
-    for envelope in wrong:
+    for wrong_change in wrong:
         with pytest.raises(AssertionError):
-            check_envelope(raw(example | {"change": envelope}))
+            check_envelope(raw(example | {"change": wrong_change}))
 
 
 def test_what_has_changed_must_stand_in_data_as_it_is_now() -> None:
