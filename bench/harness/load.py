@@ -52,8 +52,8 @@ class _Connection(asyncio.Protocol):
             if self._head < 4:
                 return
             headers = self._received[: self._head].lower()
-            _, separator, body_length = headers.partition(b"\r\ncontent-length:")
-            self._whole = self._head + (int(body_length[: body_length.index(b"\r\n")]) if separator else 0)
+            _, separator, following = headers.partition(b"\r\ncontent-length:")
+            self._whole = self._head + (int(following.partition(b"\r\n")[0]) if separator else 0)
         if len(self._received) >= self._whole and self._waiting is not None:
             head = self._received[: self._head]
             answer = Answer(int(head[9:12]), head.lower(), self._received[self._head : self._whole])

@@ -45,14 +45,14 @@ class Side:
     statuses: dict[int, str] = field(default_factory=dict)
 
 
-async def until(condition: Callable[[], bool], child: Child, event: str) -> None:
+async def until(condition: Callable[[], bool], child: Child, name: str) -> None:
     """Waits until a child is ready. Raises LocalError."""
     deadline = time.monotonic() + START_SECONDS
     while not condition():
         if not child.alive:
-            raise LocalError(f"{event} did not start: {child.last_words()}")
+            raise LocalError(f"{name} did not start: {child.last_words()}")
         if time.monotonic() > deadline:
-            raise LocalError(f"{event} was not ready within {START_SECONDS:.0f} s; see {child.log}")
+            raise LocalError(f"{name} was not ready within {START_SECONDS:.0f} s; see {child.log}")
         await asyncio.sleep(0.1)
 
 
