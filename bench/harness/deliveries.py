@@ -25,7 +25,7 @@ from harness.seed import Seeded
 from harness.sides import PEER_FOLDER, Ours, Side
 from makeready_local.children import LocalError
 from svc_webhooks.days import DAY, KEPT_DAYS
-from svc_webhooks.events.queries.partitions import make
+from svc_webhooks.events.queries.partitions import DAYS
 
 GOAL_A_SECOND = 6000  # for each core
 SUBSCRIPTIONS = 16
@@ -139,7 +139,7 @@ async def _age(connection: Any) -> None:
     await connection.execute("SET ROLE webhooks_partitions")
     today = datetime.datetime.now(datetime.UTC).date()
     for ago in range(1, KEPT_DAYS + 1):
-        await make(Connection(connection), today - ago * DAY)
+        await DAYS.make(Connection(connection), today - ago * DAY)
     await connection.execute("RESET ROLE")
 
 

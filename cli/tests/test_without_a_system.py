@@ -221,7 +221,7 @@ def test_a_missing_password_is_reported(run: Run, monkeypatch: pytest.MonkeyPatc
         "key rotate",
         "key show",
         "key usage",
-        "key refused",
+        "key requests",
         "audit list",
         "import",
         "webhooks list",

@@ -31,6 +31,7 @@ from console.areas.people import picking as people_picking
 from console.areas.places import assets, places, properties, units
 from console.areas.places import forms as place_forms
 from console.areas.places import picking as places_picking
+from console.areas.requests import pages as requests
 from console.areas.search import pages as search
 from console.areas.tickets import actions as ticket_actions
 from console.areas.tickets import opening
@@ -270,18 +271,18 @@ PAGES = (
     Page("POST", "/staff/{staff_id}/reinstate", people.reinstate, ADMINISTRATORS, (people.REINSTATE, people.GET)),
     # Integrations
     # keys
-    Page("GET", "/keys/home", keys.home, ADMINISTRATORS, (keys.LIST, keys.REFUSED), panel="API keys"),
-    Page("GET", "/keys", keys.list_keys, ADMINISTRATORS, (keys.LIST, keys.USAGE, keys.REFUSED),
+    Page("GET", "/keys/home", keys.home, ADMINISTRATORS, (keys.LIST, keys.REQUESTS), panel="API keys"),
+    Page("GET", "/keys", keys.list_keys, ADMINISTRATORS, (keys.LIST, keys.USAGE, keys.REQUESTS),
          menu=(INTEGRATIONS, keys.HERE, "key")),
     Page("GET", "/keys/new", keys.show_mint, ADMINISTRATORS),
-    Page("POST", "/keys/new", keys.mint, ADMINISTRATORS, (keys.MINT, keys.LIST, keys.USAGE, keys.REFUSED)),
-    Page("GET", "/keys/{key_id}", keys.show_key, ADMINISTRATORS, (keys.GET, keys.USAGE, keys.REFUSED)),
+    Page("POST", "/keys/new", keys.mint, ADMINISTRATORS, (keys.MINT, keys.LIST, keys.USAGE, keys.REQUESTS)),
+    Page("GET", "/keys/{key_id}", keys.show_key, ADMINISTRATORS, (keys.GET, keys.USAGE, keys.REQUESTS)),
     Page("POST", "/keys/{key_id}/rotate", keys.rotate, ADMINISTRATORS,
-         (keys.ROTATE, keys.GET, keys.USAGE, keys.REFUSED)),
+         (keys.ROTATE, keys.GET, keys.USAGE, keys.REQUESTS)),
     Page("POST", "/keys/{key_id}/revoke", keys.revoke, ADMINISTRATORS,
-         (keys.GET, keys.REVOKE, keys.USAGE, keys.REFUSED)),
+         (keys.GET, keys.REVOKE, keys.USAGE, keys.REQUESTS)),
     Page("POST", "/keys/{key_id}/take-over", keys.take_over, ADMINISTRATORS,
-         (keys.TAKE_OVER, keys.GET, keys.USAGE, keys.REFUSED)),
+         (keys.TAKE_OVER, keys.GET, keys.USAGE, keys.REQUESTS)),
     # webhooks
     Page("GET", webhooks.PATH, webhooks.list_subscriptions, ADMINISTRATORS, webhooks.SHOWS,
          menu=(INTEGRATIONS, webhooks.HERE, "hook")),
@@ -330,6 +331,9 @@ PAGES = (
     Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
     Page("GET", "/events/found", events.search_hits, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
     Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),
+    Page("GET", requests.PATH, requests.list_requests, ADMINISTRATORS, (requests.LIST,),
+         menu=(INTEGRATIONS, requests.HERE, "send")),
+    Page("GET", "/requests/panel", requests.panel, ADMINISTRATORS, (requests.GET,), panel="The request"),
     # imports
     Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down")),
     Page("GET", "/imports/new", imports.show_new, ADMINISTRATORS),

@@ -15,6 +15,7 @@ from makeready.identity.v1 import actors_pb2 as actors_pb
 from makeready.identity.v1 import administrators_pb2 as administrators_pb
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2 as usage_pb
+from makeready.identity.v1 import requests_pb2 as requests_pb
 from makeready.identity.v1 import sessions_pb2 as sessions_pb
 from makeready.identity.v1 import staff_commands_pb2 as staff_pb
 from makeready.tickets.v1 import pm_tasks_pb2 as pm_pb
@@ -129,9 +130,9 @@ def _usage(request: Any, who: Identity) -> Any:
     return usage_pb.ListKeyUsageResponse(hours=hours if who.company_id == 1 else [], counted_to=ago(hours=-1))
 
 
-def _refused(request: Any, who: Identity) -> Any:
-    rows = [
-        usage_pb.RefusedRequest(
+def _logged() -> list[Any]:
+    return [
+        requests_pb.LoggedRequest(
             id=2,
             requested_at=ago(minutes=39),
             key_id=2,
@@ -140,8 +141,18 @@ def _refused(request: Any, who: Identity) -> Any:
             status=422,
             code="invalid_request",
             request_id="5c1f0b8a5c1f0b8a5c1f0b8a",
+            path="/tickets/102",
+            message="A note of five or more words is needed to complete a ticket; send note.",
+            field="note",
+            milliseconds=8.4,
+            bytes_in=31,
+            bytes_out=120,
+            address="203.0.113.9",
+            user_agent="makeready-client/0.3",
+            entity_type="ticket",
+            entity_id=102,
         ),
-        usage_pb.RefusedRequest(
+        requests_pb.LoggedRequest(
             id=1,
             requested_at=ago(days=1),
             key_id=4,
@@ -150,9 +161,25 @@ def _refused(request: Any, who: Identity) -> Any:
             status=401,
             code=HOSTILE,
             request_id=HOSTILE,
+            path=HOSTILE,
+            query=HOSTILE,
+            message=HOSTILE,
+            field=HOSTILE,
+            address=HOSTILE,
+            user_agent=HOSTILE,
         ),
     ]
-    return usage_pb.ListRefusedRequestsResponse(requests=rows if who.company_id == 1 else [])
+
+
+def _requests(request: Any, who: Identity) -> Any:
+    return requests_pb.ListRequestsResponse(requests=_logged() if who.company_id == 1 else [])
+
+
+def _request(request: Any, who: Identity) -> Any:
+    for logged in _logged():
+        if who.company_id == 1 and logged.request_id == request.request_id:
+            return requests_pb.GetRequestResponse(request=logged)
+    raise Refusal(404, "not_found", "No logged request has that id; check it.")
 
 
 def _account(_request: Any, who: Identity) -> Any:
@@ -600,7 +627,8 @@ def sample_answers() -> dict[str, Any]:
         "tickets.PmTasksService/CancelPmTask": _changed_task,
         "tickets.TicketsService/GetTicketPolicy": tickets_pb.GetTicketPolicyResponse(stale_after_hours=72),
         "identity.KeyUsageService/ListKeyUsage": _usage,
-        "identity.KeyUsageService/ListRefusedRequests": _refused,
+        "identity.RequestLogService/ListRequests": _requests,
+        "identity.RequestLogService/GetRequest": _request,
         **place_answers(HOSTILE),
         **forgetting_answers(HOSTILE),
     }

@@ -128,6 +128,7 @@ QUERIES = {
     "/audit/recent": "",
     "/events/panel": "kind=ticket&id=102",
     "/events/home": "",
+    "/requests/panel": "request_id=5c1f0b8a5c1f0b8a5c1f0b8a",
     "/events/found": "q=nothing",
     "/places/found": "q=alder",
     "/units/panel": "property_id=1",

@@ -112,6 +112,7 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                     _each("makeready_rate_limit_store_connected", " has the store of limits"),
                     (_rate("makeready_rate_limit_alone_total", "pod"), "{{pod}} counted alone, a second"),
                     (_rate("makeready_key_usage_lost_total", "pod"), "{{pod}} usage lost, a second"),
+                    (_rate("makeready_request_log_dropped_total", "pod"), "{{pod}} requests not logged, a second"),
                 ),
             ),
         ),

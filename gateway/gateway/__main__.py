@@ -34,6 +34,7 @@ from gateway.http.handler import ApiHandler
 from gateway.http.limits import Limits
 from gateway.http.outside import Outside
 from gateway.http.reference import Reference
+from gateway.http.request_log import RequestLog
 from gateway.http.routes import Kind
 from gateway.http.shared_limits import SharedLimits
 from gateway.http.snapshots import Snapshots
@@ -59,6 +60,7 @@ from gateway.identity.administrators.service import AdministratorsService
 from gateway.identity.companies.service import CompaniesService
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
+from gateway.identity.requests.service import RequestLogService
 from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.service import StaffService
 from gateway.identity.usage.service import KeyUsageService
@@ -69,6 +71,7 @@ from makeready.identity.v1 import (
     administrators_pb2,
     identity_pb2,
     key_usage_pb2,
+    requests_pb2,
     sessions_pb2,
     staff_commands_pb2,
     staff_pb2,
@@ -105,6 +108,10 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     key_usage = KeyUsageService(app.database, instants.now)
     app.serve(_service(key_usage_pb2, "KeyUsageService"), key_usage)
     app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
+    requests = RequestLogService(app.database, instants.now)
+    app.serve(_service(requests_pb2, "RequestLogService"), requests)
+    app.background("request-days", requests.make_days)
+    app.background("request-retention", functools.partial(every_slot, requests.drop_days))
     app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
     importer = Importer(app.database, outbox, schema.idempotency, instants.now)
     app.serve(_service(staff_pb2, "StaffService"), StaffService(app.database, importer))
@@ -149,6 +156,9 @@ def api_handler(
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
     app.lifecycle.on_stop(usage.stop)
+    requests = RequestLog(app.database, settings.request_log, next(iter(settings.cursor_keys.values())))
+    app.background("requests", requests.run)
+    app.lifecycle.on_stop(requests.stop)
     waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
     calls = Calls(clients)
@@ -167,7 +177,7 @@ def api_handler(
         "snapshot": SnapshotStreams(calls, cursors, Snapshots(shared_limits), admission).answer,
     }
     answered = AnsweredRequests(usage, debug=settings.service.log_level == "debug")
-    return ApiHandler(admission, Outside(Reference(settings.api_url), app.lifecycle), answers, answered)
+    return ApiHandler(admission, Outside(Reference(settings.api_url), app.lifecycle), answers, answered, requests)
 
 
 def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceClient], handler: ApiHandler) -> None:

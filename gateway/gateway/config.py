@@ -6,6 +6,7 @@ import base64
 import binascii
 import ssl
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from chassis.http.connection_limits import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX
 from chassis.runtime.settings import (
@@ -23,6 +24,8 @@ from chassis.runtime.settings import (
 RING_KEY_BYTES_MIN = 16
 # An API key bears the id of its ring.
 KEY_CHECK_ID_CHARACTERS_MAX = 8
+RequestLog = Literal["all", "writes", "refused", "off"]
+REQUEST_LOGS: tuple[RequestLog, ...] = get_args(RequestLog)
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 
 
@@ -45,6 +48,8 @@ class Config:
     connections_max: int
     connections_per_address_max: int
     trusted_proxies: tuple[Network, ...]
+    request_log: RequestLog
+    """Which requests of keys are logged."""
     wait_seconds: int
     """How long the gateway stays unready for services that do not serve yet. Its port is open meanwhile."""
 
@@ -72,6 +77,7 @@ def read(environment: Environment) -> Config:
             "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
         ),
         trusted_proxies=trusted_proxies(environment),
+        request_log=_request_log(environment),
         wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
     )
 
@@ -92,6 +98,14 @@ def _ring(environment: Environment, name: str, id_characters_max: int = 64) -> d
             )
         keys[key_id] = key
     return keys
+
+
+def _request_log(environment: Environment) -> RequestLog:
+    text = environment.text("MAKEREADY_REQUEST_LOG", "all")
+    for kept in REQUEST_LOGS:
+        if text == kept:
+            return kept
+    raise SettingsError("MAKEREADY_REQUEST_LOG must be all, writes, refused or off.")
 
 
 def _rate_limit_url(environment: Environment) -> str:

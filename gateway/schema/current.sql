@@ -1,3 +1,5 @@
+CREATE SCHEMA partitions;
+
 CREATE TABLE public.account (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -211,25 +213,24 @@ CREATE TABLE public.recovery_code (
     digest bytea NOT NULL
 );
 
-CREATE TABLE public.refused_request (
+CREATE TABLE public.request (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
     api_key_id bigint NOT NULL,
     requested_at timestamp with time zone NOT NULL,
+    request_id text NOT NULL,
     method text NOT NULL,
     route text NOT NULL,
-    status integer NOT NULL,
+    status smallint NOT NULL,
     code text NOT NULL,
-    request_id text NOT NULL
-);
+    details text NOT NULL
+)
+PARTITION BY RANGE (id);
 
-ALTER TABLE public.refused_request ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.refused_request_id_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1
+CREATE TABLE public.request_end (
+    is_only boolean NOT NULL,
+    id bigint NOT NULL,
+    CONSTRAINT request_end_is_only CHECK (is_only)
 );
 
 CREATE TABLE public.session (
@@ -381,8 +382,11 @@ ALTER TABLE ONLY public.passkey
 ALTER TABLE ONLY public.recovery_code
     ADD CONSTRAINT recovery_code_pkey PRIMARY KEY (account_id, digest);
 
-ALTER TABLE ONLY public.refused_request
-    ADD CONSTRAINT refused_request_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.request_end
+    ADD CONSTRAINT request_end_pkey PRIMARY KEY (is_only);
+
+ALTER TABLE ONLY public.request
+    ADD CONSTRAINT request_pkey PRIMARY KEY (company_id, id);
 
 ALTER TABLE ONLY public.session
     ADD CONSTRAINT session_digest UNIQUE (digest);
@@ -445,11 +449,11 @@ CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (p
 
 CREATE INDEX passkey_of_account ON public.passkey USING btree (account_id, id);
 
-CREATE INDEX refused_request_of_company ON public.refused_request USING btree (company_id, requested_at, id);
+CREATE INDEX request_of_key ON ONLY public.request USING btree (company_id, api_key_id, id);
 
-CREATE INDEX refused_request_of_key ON public.refused_request USING btree (company_id, api_key_id, requested_at, id);
+CREATE INDEX request_refused ON ONLY public.request USING btree (company_id, id) WHERE (status >= 400);
 
-CREATE INDEX refused_request_requested_at ON public.refused_request USING btree (requested_at);
+CREATE INDEX request_request_id ON ONLY public.request USING btree (request_id);
 
 CREATE INDEX session_ends ON public.session USING btree (ends_at);
 

@@ -16,10 +16,10 @@ Uuid = UUID(as_uuid=True)
 Instant = DateTime(timezone=True)
 
 # `event`, `delivery` and `attempt` are partitioned by event id, whose first bits are the time when it was made, so
-# retention drops partitions instead of deleting rows. events/partitions.py makes the partitions, in a schema of their
-# own. There are no foreign keys among the three, or to `subscription`: they would prevent dropping partitions.
-PARTITIONS = "partitions"
-PARTITIONED = ("event", "delivery", "attempt")
+# retention drops partitions instead of deleting rows, `delivery` first, so that a claim never reads a delivery without
+# its event. events/partitions.py makes the partitions. There are no foreign keys among the three, or to `subscription`:
+# they would prevent dropping partitions.
+PARTITIONED = ("delivery", "attempt", "event")
 BY_EVENT_ID = "RANGE (event_id)"
 
 metadata = MetaData()

@@ -9,6 +9,7 @@ import sys
 import uuid
 
 from chassis.db.database import Database
+from chassis.db.partitions import SCHEMA
 from chassis.runtime import failpoints, logs
 from svc_webhooks import tables as t
 from svc_webhooks.days import first_id
@@ -51,7 +52,7 @@ async def left(database: Database) -> dict[str, set[str]]:
         rows = await connection.raw.fetch(
             "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
             " WHERE nspname = $1 AND relkind = 'r'",
-            t.PARTITIONS,
+            SCHEMA,
         )
     days: dict[str, set[str]] = {table: set() for table in t.PARTITIONED}
     for row in rows:

@@ -170,7 +170,7 @@ async def test_the_role_of_partitions_reaches_the_partitioned_tables_alone(conte
     members = f"{await service.fetchval('SELECT current_user')}{PARTITIONS}"
     await service.execute(f'SET ROLE "{members}"')
     for row in await context.owner.fetch(TABLES):
-        is_own = row["schema"] == "partitions" or row["name"] in ("event", "delivery", "attempt")
+        is_own = row["schema"] == "partitions" or row["name"] in ("event", "delivery", "attempt", "request")
         for statement in (f"DELETE FROM {row['name']} WHERE false", f"ALTER TABLE {row['name']} ADD more text"):
             if is_own and (row["schema"] == "public" or statement.startswith("DELETE")):
                 assert await is_permitted(service, statement), statement
@@ -211,7 +211,7 @@ async def test_a_database_of_release_0_2_0_is_handed_over_with_its_rows(
         await Days(url).ahead()
 
     service_url = make_service_database(
-        postgres_server.url, name, "new", "owner", 20, partitions=project == "svc-webhooks"
+        postgres_server.url, name, "new", "owner", 20, partitions=project in ("gateway", "svc-webhooks")
     )
     # A process of the last release that still runs keeps its access to rows.
     connection = await asyncpg.connect(service_url.url)
@@ -227,7 +227,9 @@ async def test_a_database_of_release_0_2_0_is_handed_over_with_its_rows(
     await connection.close()
     if project == "svc-webhooks":
         assert await Days(service_url.url).drop(NOW + datetime.timedelta(days=40)) == 4
-    again = make_service_database(postgres_server.url, name, "new", "owner", 20, partitions=project == "svc-webhooks")
+    again = make_service_database(
+        postgres_server.url, name, "new", "owner", 20, partitions=project in ("gateway", "svc-webhooks")
+    )
     assert again == service_url
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +12,7 @@ IPV6_CLIENT_BITS = 64
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
+@functools.lru_cache(maxsize=4096)
 def of_peer(peer: str) -> Address:
     """The address of a connection's peer, as its transport names it."""
     return _plain(ipaddress.ip_address(peer.partition("%")[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1 import key_usage_pb2
+from makeready.identity.v1 import key_usage_pb2, requests_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.output import Answer, Record, records_table, table
 from makeready_cli.parsers import Commands, Settings, group
@@ -14,6 +14,7 @@ from makeready_cli.rpc.rendering import picked
 
 _RPCS = pb.DESCRIPTOR.services_by_name["KeysService"].methods_by_name
 _USAGE = key_usage_pb2.DESCRIPTOR.services_by_name["KeyUsageService"].methods_by_name
+_REQUESTS = requests_pb2.DESCRIPTOR.services_by_name["RequestLogService"].methods_by_name
 OVERLAP_DAYS = 7
 _KEY = (
     "key_id=id company_id name prefix scope created_at revoked_at administrator=administrator_email? "
@@ -24,6 +25,7 @@ _KEY = (
 def add(commands: Commands) -> None:
     verbs = group(commands, "key", "mint, rotate, take over, revoke and list API keys, and see their usage")
     add_commands(verbs, *_acts(), *_reads())
+    add_requests(commands)
 
 
 def _acts() -> tuple[RpcCommand, ...]:
@@ -91,10 +93,21 @@ def _reads() -> tuple[RpcCommand, ...]:
             answer=_counted,
         ),
         RpcCommand(
-            "refused",
-            _USAGE["ListRefusedRequests"],
-            "list refused requests of the last 7 days, the newest first",
-            settings={"requested_from": {"flag": "--from"}, "requested_to": {"flag": "--to"}},
+            "requests",
+            _REQUESTS["ListRequests"],
+            "list the requests with a company's keys of the last 30 days, the newest first",
+        ),
+    )
+
+
+def add_requests(commands: Commands) -> None:
+    add_commands(
+        commands,
+        RpcCommand(
+            "requests",
+            _REQUESTS["GetRequest"],
+            "show the request whose answer had this id in X-Request-Id, of any company",
+            company=False,
         ),
     )
 

@@ -28,7 +28,7 @@ from makeready_cli.installation.folder import (
 
 CA_FILE = "/etc/makeready/database-ca/ca.crt"
 KEY_BYTES = 32
-PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
+PARTITIONED = ("gateway", "svc-webhooks")  # make and drop the partitions of their days themselves
 # Of NATS, by the number of servers.
 PLACES = {1: ["nats:4222"], 3: [f"nats-{number}.nats:4222" for number in range(3)]}
 CONNECTIONS = 40  # by default, of each service's role: three pods and one that replaces another

@@ -14,7 +14,7 @@ MENU = (
     "Home",
     *("Tickets", "Turn board", "Inspections", "Upkeep", "Notices"),
     *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
-    *("API keys", "Webhooks", "Events", "Imports"),
+    *("API keys", "Webhooks", "Events", "Requests", "Imports"),
     *("Settings", "Administrators", "Audit log"),
 )
 SHORTCUTS = ("/", "/tickets", "/board")

@@ -40,7 +40,7 @@ NOT_PASSED_ON = (
     "MAKEREADY_STATE_DIR",
     "MAKEREADY_DEMO",
 )
-PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
+PARTITIONED = ("gateway", "svc-webhooks")  # make and drop the partitions of their days themselves
 
 
 @dataclass(frozen=True)

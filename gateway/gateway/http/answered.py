@@ -31,8 +31,7 @@ class AnsweredRequests:
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[str, Histogram] = {}
 
-    def count(self, request: Request, route: str, status: int, code: str, seconds: float) -> None:
-        """code: of the error envelope, if there is one."""
+    def count(self, request: Request, route: str, status: int, seconds: float) -> None:
         key = (route, request.method, status)
         counter = self._counters.get(key)
         if counter is None:
@@ -44,7 +43,7 @@ class AnsweredRequests:
             histogram = self._histograms[route] = SECONDS.labels(route)
         histogram.observe(seconds)
         if request.caller is not None:
-            self._usage.count(request.caller, request, route, status, code)
+            self._usage.count(request.caller, request, route, status)
         is_fault = status >= 500 and route != READINESS
         if self._debug or is_fault:
             log.log(

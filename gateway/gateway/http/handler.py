@@ -23,6 +23,7 @@ from gateway.http.admission import Admission
 from gateway.http.answered import UNKNOWN, AnsweredRequests
 from gateway.http.answers.requests import Answer, ApiRequest
 from gateway.http.outside import Outside
+from gateway.http.request_log import RequestLog
 from gateway.http.routes import PUBLIC, Kind, Operation, resource_of
 
 log = structlog.stdlib.get_logger(__name__)
@@ -32,18 +33,27 @@ class ApiHandler:
     """Answers the requests of all connections."""
 
     def __init__(
-        self, admission: Admission, outside: Outside, answers: Mapping[Kind, Answer], answered: AnsweredRequests
+        self,
+        admission: Admission,
+        outside: Outside,
+        answers: Mapping[Kind, Answer],
+        answered: AnsweredRequests,
+        requests: RequestLog,
     ) -> None:
         """answers: what answers each kind of operation."""
         self._admission = admission
         self._outside = outside
         self._answers = answers
         self._answered = answered
+        self._requests = requests
 
     async def answer(self, request: Request) -> Reply:
         started = time.perf_counter()
         traces.enter(request.headers.getall(traces.HEADER, ()))
         route, code = UNKNOWN, ""
+        operation: Operation | None = None
+        ids: tuple[str, ...] = ()
+        query, refused = "", None
         try:
             path, query = request.target()
             if "%" in path:
@@ -59,7 +69,7 @@ class ApiHandler:
                 route = operation.route.path
                 reply = await self._answer(operation, ids, query, request)
         except Refusal as refusal:
-            code = refusal.code
+            code, refused = refusal.code, refusal
             reply = replies.of_refusal(refusal)
         except BodyBroken as broken:
             code = "invalid_request"
@@ -73,7 +83,9 @@ class ApiHandler:
         if reply.is_read:
             reply = encoding.encoded(reply, request.headers.getall("Accept-Encoding", ()))
         seconds = time.perf_counter() - started - request.idle_seconds
-        self._answered.count(request, route, reply.status, code, seconds)
+        self._answered.count(request, route, reply.status, seconds)
+        if request.caller is not None and operation is not None:
+            self._requests.add(request, operation, ids, query, reply, refused, code, seconds)
         return reply
 
     async def _answer(self, operation: Operation, ids: tuple[str, ...], query: str, request: Request) -> Reply:

@@ -21,16 +21,14 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.http.requests import Request
 from gateway.http.bearer import Caller
 from gateway.identity.usage import queries
-from gateway.identity.usage.queries import HourOfKey, LastUse, Part, RefusedRequest
-from gateway.identity.usage.rules import REFUSED_A_DAY
+from gateway.identity.usage.queries import HourOfKey, LastUse, Part
 
 PERIOD_SECONDS = 30.0
-HOUR_SECONDS, DAY_SECONDS = 3600, 86400
+HOUR_SECONDS = 3600
 # A key's last use is looked at again after this time: finding the address costs more than counting.
 LAST_USE_SECONDS = 1.0
 HOURS_WAITING_MAX = 20_000
 """Hours of keys that wait in memory: a few megabytes."""
-REFUSED_WAITING_MAX = 10_000
 # A part's rows are made without a pause: a thousand take about 2 ms.
 PART_ROWS_MAX = 1000
 
@@ -76,10 +74,6 @@ class Usage:
         self._hours: dict[int, _Hour] = {}
         """The current hour of each key."""
         self._earlier: list[_Hour] = []
-        self._refused: list[RefusedRequest] = []
-        self._refused_today: dict[int, int] = {}
-        """How many this process has noted today, by company."""
-        self._day_ends_at = 0.0
         self._writer = uuid.uuid4()
         self._number = 0
         self._part: Part | None = None
@@ -90,8 +84,8 @@ class Usage:
         """How many hours of keys wait in memory."""
         return len(self._hours) + len(self._earlier)
 
-    def count(self, caller: Caller, request: Request, route: str, status: int, code: str) -> None:
-        """Counts an answered request. route: of the table of routes; code: of the error envelope, if there is one."""
+    def count(self, caller: Caller, request: Request, route: str, status: int) -> None:
+        """Counts an answered request. route: of the table of routes."""
         now = self._clock()
         hour = self._hours.get(caller.api_key_id)
         if hour is None or now >= hour.ends_at:
@@ -103,12 +97,10 @@ class Usage:
             hour.succeeded += 1
         elif status >= 500:
             hour.failed += 1
+        elif status == 429:
+            hour.rate_limited += 1
         else:
-            if status == 429:
-                hour.rate_limited += 1
-            else:
-                hour.refused += 1
-            self._note_refused(caller, request, route, status, code, now)
+            hour.refused += 1
         # A key that has ended is not used, but tried.
         if now >= hour.look_at and status != 401:
             hour.look_at = now + LAST_USE_SECONDS
@@ -123,20 +115,6 @@ class Usage:
             self._earlier.append(before)
         hour = self._hours[caller.api_key_id] = _Hour(caller, now)
         return hour
-
-    def _note_refused(self, caller: Caller, request: Request, route: str, status: int, code: str, now: float) -> None:
-        if now >= self._day_ends_at:
-            self._refused_today.clear()
-            self._day_ends_at = (now // DAY_SECONDS + 1) * DAY_SECONDS
-        company_id = caller.identity.company_id
-        noted = self._refused_today.get(company_id, 0)
-        if noted >= REFUSED_A_DAY or len(self._refused) >= REFUSED_WAITING_MAX:
-            return
-        self._refused_today[company_id] = noted + 1
-        at = datetime.datetime.fromtimestamp(now, datetime.UTC)
-        self._refused.append(
-            RefusedRequest(company_id, caller.api_key_id, at, request.method, route, status, code, request.id)
-        )
 
     async def run(self) -> None:
         """Stores what was counted every PERIOD_SECONDS, until cancelled. Raises DatabaseUnavailable."""
@@ -171,9 +149,7 @@ class Usage:
         del self._earlier[:PART_ROWS_MAX]
         while self._hours and len(hours) < PART_ROWS_MAX:
             hours.append(self._hours.popitem()[1])
-        refused = self._refused[:PART_ROWS_MAX]
-        del self._refused[:PART_ROWS_MAX]
-        if not hours and not refused:
+        if not hours:
             return None
         self._number += 1
         last = [
@@ -181,7 +157,7 @@ class Usage:
             for hour in hours
             if hour.used_at
         ]
-        return Part(self._writer, self._number, list(map(_row, hours)), last, refused)
+        return Part(self._writer, self._number, list(map(_row, hours)), last)
 
 
 def _row(hour: _Hour) -> HourOfKey:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from chassis.refusals import Refusal
 from gateway.http import usage as usage_module
 from gateway.http.bearer import Caller
 from gateway.http.usage import Usage
-from gateway.identity.usage import queries, rules
+from gateway.identity.usage import queries
 from gateway.identity.usage.queries import Part
 from makeready.identity.v1 import identity_pb2, key_usage_pb2
 from testkit.gateways import GatewayHarness, Operator
@@ -72,7 +71,7 @@ def used_key() -> Caller:
 
 def count(usage: Usage, who: Caller, status: int, times: int = 1, **parts: Any) -> None:
     for _ in range(times):
-        usage.count(who, Asked(**parts), "/tickets/{ticket_id}", status, "not_found" if status >= 400 else "")  # type: ignore[arg-type]
+        usage.count(who, Asked(**parts), "/tickets/{ticket_id}", status)  # type: ignore[arg-type]
 
 
 async def stored_hours(database: Database, who: Caller) -> list[tuple[Any, ...]]:
@@ -81,11 +80,6 @@ async def stored_hours(database: Database, who: Caller) -> list[tuple[Any, ...]]
         database, who.identity.company_id, [who.api_key_id], NOON - 1000 * DAY, NOON + 1000 * DAY
     )
     return [(row["hour"], row["succeeded"], row["refused"], row["rate_limited"], row["failed"]) for row in rows]
-
-
-async def stored_refused(database: Database, who: Caller, rows: int = 5000) -> list[Any]:
-    before = (NOON + 1000 * DAY, 0)
-    return await queries.refused_requests(database, who.identity.company_id, None, NOON - 1000 * DAY, before, rows)
 
 
 async def last_use(database: Database, who: Caller) -> tuple[Any, ...] | None:
@@ -129,15 +123,6 @@ async def test_a_gateway_that_stops_in_order_has_stored_every_request(
     assert await ask([key_id]) == {"succeeded": 5, "refused": 2, "rate_limited": 0, "failed": 0}
     assert await ask([revoked_id]) == {"succeeded": 0, "refused": 1, "rate_limited": 0, "failed": 0}
     assert await ask([]) == {"succeeded": 5, "refused": 3, "rate_limited": 0, "failed": 0}
-    listed = await operator("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=company_id))
-    assert [
-        (refused.key_id, refused.method, refused.route, refused.status, refused.code) for refused in listed.requests
-    ] == [
-        (revoked_id, "GET", "/whoami", 401, "key_revoked"),
-        (key_id, "GET", "/tickets", 400, "invalid_cursor"),
-        (key_id, "GET", "/tickets/{ticket_id}", 404, "not_found"),
-    ]
-    assert all(len(refused.request_id) == 24 for refused in listed.requests) and "secret" not in str(listed)
     key = (await operator("GetKey", identity_pb2.GetKeyRequest(key_id=key_id))).key
     assert key.last_used_address == "127.0.0.1" and key.last_used_for.startswith("GET /")
     age = datetime.datetime.now(datetime.UTC) - key.last_used_at.ToDatetime(datetime.UTC)
@@ -149,13 +134,9 @@ async def test_a_gateway_that_stops_in_order_has_stored_every_request(
 async def test_usage_of_another_company_is_not_there(operator: Operator, company_id: int) -> None:
     who = await operator.administrators_identity(await operator.company())
     for absent_id in (company_id, 2**62):
-        for rpc, request in (
-            ("ListKeyUsage", key_usage_pb2.ListKeyUsageRequest(company_id=absent_id)),
-            ("ListRefusedRequests", key_usage_pb2.ListRefusedRequestsRequest(company_id=absent_id)),
-        ):
-            with pytest.raises(Refusal) as refusal:
-                await operator(rpc, request, who=who)
-            assert (refusal.value.status, refusal.value.code) == (404, "not_found")
+        with pytest.raises(Refusal) as refusal:
+            await operator("ListKeyUsage", key_usage_pb2.ListKeyUsageRequest(company_id=absent_id), who=who)
+        assert (refusal.value.status, refusal.value.code) == (404, "not_found")
 
 
 # In memory and in the database
@@ -194,32 +175,6 @@ async def test_the_last_use_is_that_of_an_active_key(
     assert (await last_use(database, used_key) or ())[0] == used_at
 
 
-async def test_a_company_has_a_thousand_refused_requests_a_day_whichever_gateways_refuse_them(
-    database: Database, clock: Clock, used_key: Caller
-) -> None:
-    gateways = [Usage(database, clock=clock) for _ in range(3)]
-    other = caller(next(_ids), next(_ids))
-    for gateway in gateways:
-        count(gateway, used_key, 404, 450)
-    count(gateways[0], other, 404, 3)
-    await asyncio.gather(*(gateway.store() for gateway in gateways))
-    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY
-    assert len(await stored_refused(database, other)) == 3
-    assert (await stored_hours(database, used_key))[0][2] == 3 * 450
-    clock.now += DAY
-    count(gateways[0], used_key, 404, 5)
-    await gateways[0].store()
-    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY + 5
-
-
-async def test_a_flood_of_refusals_waits_within_bounds(usage: Usage, database: Database, used_key: Caller) -> None:
-    count(usage, used_key, 429, 3000)
-    assert len(usage._refused) == rules.REFUSED_A_DAY
-    await usage.store()
-    assert (await stored_hours(database, used_key))[0][3] == 3000
-    assert len(await stored_refused(database, used_key)) == rules.REFUSED_A_DAY
-
-
 async def test_a_part_whose_answer_was_lost_is_stored_once(
     usage: Usage, database: Database, used_key: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +193,6 @@ async def test_a_part_whose_answer_was_lost_is_stored_once(
     count(usage, used_key, 200, 5)
     await usage.store()
     assert await stored_hours(database, used_key) == [(NOON, 12, 2, 0, 0)]
-    assert len(await stored_refused(database, used_key)) == 2
 
 
 async def test_while_the_database_is_away_counts_wait_within_bounds_and_nothing_waits_for_it(
@@ -268,7 +222,6 @@ async def test_more_keys_than_a_part_holds_are_stored_in_parts(
     await usage.store()
     for who in callers:
         assert await stored_hours(database, who) == [(NOON, 0, 1, 0, 0)]
-        assert len(await stored_refused(database, who)) == 1
 
 
 async def test_what_is_older_is_deleted(usage: Usage, database: Database, clock: Clock, used_key: Caller) -> None:
@@ -278,47 +231,9 @@ async def test_what_is_older_is_deleted(usage: Usage, database: Database, clock:
     await usage.store()
     await queries.delete_old(database, NOON + HOUR)
     assert [hour for hour, *_ in await stored_hours(database, used_key)] == [NOON - age * DAY for age in (89, 8, 6, 0)]
-    assert [row["requested_at"] for row in await stored_refused(database, used_key)] == [NOON, NOON - 6 * DAY]
 
 
-# The lists
-
-
-async def test_refused_requests_are_listed_newest_first_a_page_at_a_time(
-    operator: Operator, company_id: int, database: Database, clock: Clock
-) -> None:
-    usage = Usage(database, clock=clock)
-    keys = [caller(company_id, next(_ids)) for _ in range(2)]
-    # Two gateways' parts arrive in another order than the requests.
-    for minutes in (3, 4, 5, 0, 1, 2):
-        clock.now = NOON + minutes * HOUR / 60
-        count(usage, keys[minutes % 2], 404)
-        await usage.store()
-
-    async def listed(**fields: Any) -> tuple[list[int], int | None]:
-        instants = {name: fields.pop(name) for name in ("requested_from", "requested_to") if name in fields}
-        request = key_usage_pb2.ListRefusedRequestsRequest(company_id=company_id, **fields)
-        for name, minutes in instants.items():
-            getattr(request, name).FromDatetime(NOON + minutes * HOUR / 60)
-        answer = await operator("ListRefusedRequests", request)
-        instants_of_requests = [request.requested_at.ToDatetime(datetime.UTC) for request in answer.requests]
-        minutes_of_requests = [int((instant - NOON).total_seconds() // 60) for instant in instants_of_requests]
-        return minutes_of_requests, answer.next_before_id if answer.HasField("next_before_id") else None
-
-    pages, before_id = [], None
-    while True:
-        more: dict[str, int] = {} if before_id is None else {"before_id": before_id}
-        page, before_id = await listed(limit=4, **more)
-        pages.append(page)
-        if before_id is None:
-            break
-    assert pages == [[5, 4, 3, 2], [1, 0]]
-    assert (await listed(key_id=keys[1].api_key_id))[0] == [5, 3, 1]
-    assert (await listed(requested_from=2, requested_to=5))[0] == [4, 3, 2]
-    assert (await listed(before_id=1))[0] == []
-    for limit in (0, 201):
-        with pytest.raises(Refusal):
-            await listed(limit=limit)
+# The list
 
 
 @pytest.mark.parametrize(
@@ -351,21 +266,10 @@ async def test_a_page_costs_itself_however_much_other_keys_are_used(database: Da
             key_id,
             NOON,
         )
-        await connection.raw.execute(
-            "INSERT INTO refused_request (company_id, api_key_id, requested_at, method, route, status, code,"
-            " request_id) SELECT $1 + n % 2, $2::bigint + n % 100, $3::timestamptz + n * interval '1 s', '', '', 404,"
-            " '', '' FROM generate_series(0, 19999) n",
-            company_id,
-            key_id,
-            NOON,
-        )
     hours = {"company_id": company_id, "first": NOON, "last": NOON + 24 * HOUR}
-    pages = {"company_id": company_id, "requested_from": NOON, "before_at": NOON + DAY, "before_id": 0, "rows": 50}
     for statement, values, rows_max in (
         (queries._USAGE_OF_KEYS, hours | {"key_ids": [key_id, key_id + 2]}, 2 * 24),
         (queries._USAGE_OF_COMPANY, hours, 20 * 24),
-        (queries._REFUSED_OF_COMPANY, pages, 50),
-        (queries._REFUSED_OF_KEY, pages | {"key_id": key_id + 2}, 50),
     ):
         plan = await statement_plan(database, statement, **values)
         assert plan.returned and plan.rows_met <= rows_max and not plan.whole_tables, plan.indexes
@@ -380,7 +284,7 @@ def test_a_request_costs_a_microsecond(usage: Usage, used_key: Caller) -> None:
     request: Any = Asked()
     keys = [caller(1, number) for number in range(100)]
     for who in keys:
-        usage.count(who, request, "/tickets", 200, "")
+        usage.count(who, request, "/tickets", 200)
     least = plain = float("inf")
     for _ in range(5):
         began = time.process_time()
@@ -390,6 +294,6 @@ def test_a_request_costs_a_microsecond(usage: Usage, used_key: Caller) -> None:
         began = time.process_time()
         for _ in range(100):
             for who in keys:
-                usage.count(who, request, "/tickets", 200, "")
+                usage.count(who, request, "/tickets", 200)
         least = min(least, (time.process_time() - began) / 10_000)
     assert least < 100 * plain

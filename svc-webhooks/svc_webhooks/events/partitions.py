@@ -15,13 +15,14 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge
 
-from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.db.partitions import HURRIED_SECONDS, PATIENT_SECONDS, ChangeBlocked
 from chassis.runtime.failpoints import failpoint
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
 from svc_webhooks.events.queries import feed as queries_feed
 from svc_webhooks.events.queries import partitions as queries
-from svc_webhooks.events.queries.partitions import DROPPED, DaySet
+from svc_webhooks.events.queries.partitions import DAYS
 from svc_webhooks.rules.events import drop_held_up
 
 AHEAD_DAYS = 3
@@ -53,7 +54,7 @@ class Partitions:
 
     async def ahead(self) -> None:
         today = self._clock().date()
-        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], queries.PATIENT_SECONDS)
+        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], PATIENT_SECONDS)
 
     async def ensure_day(self, event_id: uuid.UUID) -> bool:
         """Makes sure that the partitions of an event's day exist; False if the day is over.
@@ -69,7 +70,7 @@ class Partitions:
         if day not in self._held:
             if day > now.date() + FUTURE_DAYS_MAX * DAY:
                 raise ValueError(f"event {event_id} was made on {day}: a producer's clock is wrong")
-            await self._make([day], queries.HURRIED_SECONDS)
+            await self._make([day], HURRIED_SECONDS)
         return True
 
     def forget(self) -> None:
@@ -77,19 +78,7 @@ class Partitions:
         self._held.clear()
 
     async def _make(self, days: list[datetime.date], turn_seconds: float) -> None:
-        async with queries.changing(self._database, turn_seconds) as connection:
-            day_sets = await queries.day_sets(connection)
-            for day in days:
-                if any(day_set.holds(day) and not day_set.is_half_dropped for day_set in day_sets):
-                    continue
-                for day_set in day_sets:
-                    # It is in the place of the new partitions, or under their names.
-                    if day_set.is_half_dropped and day_set.holds(day):
-                        await self._drop(connection, day_set)
-                await queries.make(connection, day)
-                log.info("partition_made", day=day.isoformat())
-            day_sets = await queries.day_sets(connection)
-        self._held = {day for day_set in day_sets if not day_set.is_half_dropped for day in day_set.days}
+        self._held = await DAYS.make_days(self._database, days, turn_seconds)
 
     # Dropping
 
@@ -112,7 +101,7 @@ class Partitions:
         """For an operator's request: reports what holds up the drop. Raises Refusal."""
         try:
             return await self.drop(now)
-        except queries.ChangeBlocked:
+        except ChangeBlocked:
             raise drop_held_up() from None
 
     async def drop(self, now: datetime.datetime) -> int:
@@ -123,16 +112,13 @@ class Partitions:
         """
         first_day, days = first_day_kept(now), 0
         await self._shorten_feeds(first_day)  # first, so that no number is left whose event is gone
-        while True:
-            async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
-                day_sets = await queries.day_sets(connection)
-                over = next(
-                    (day_set for day_set in day_sets if day_set.is_half_dropped or day_set.until <= first_day), None
-                )
-                if over is None:
-                    return days
-                await self._drop(connection, over)
+        self.forget()
+        while (over := await DAYS.drop_next(self._database, first_day)) is not None:
+            self.forget()
             days += len(over.days)
+            DAYS_DROPPED.inc(len(over.days))
+            log.info("day_dropped", day=over.since.isoformat(), days=len(over.days), kept_days=KEPT_DAYS)
+        return days
 
     async def _shorten_feeds(self, first_day: datetime.date) -> None:
         """Deletes from the companies' feeds what was stored before `first_day`."""
@@ -143,18 +129,3 @@ class Partitions:
                 async with self._database.transaction(BY_INDEX) as connection:
                     gone = await queries_feed.expired_deleted(connection, company_id, before, ENTRIES_AT_ONCE)
                 failpoint("feed-shortened")
-
-    async def _drop(self, connection: Connection, day_set: DaySet) -> None:
-        """Drops in steps, without a transaction around them; a repeated call continues where the last one stopped."""
-        self.forget()
-        for table in DROPPED:
-            state = day_set.states.get(table)
-            if state is None:
-                continue
-            if state != queries.DETACHED:
-                await queries.detach(connection, table, day_set)
-                failpoint("day-detached")
-            await queries.drop(connection, table, day_set.since)
-            failpoint("day-dropped")
-        DAYS_DROPPED.inc(len(day_set.days))
-        log.info("day_dropped", day=day_set.since.isoformat(), days=len(day_set.days), kept_days=KEPT_DAYS)

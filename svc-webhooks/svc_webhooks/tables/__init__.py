@@ -1,13 +1,12 @@
 """All tables of the database `webhooks`, in one `metadata`."""
 
-from svc_webhooks.schema import PARTITIONED, PARTITIONS, audit, company, idempotency, inbox, metadata
+from svc_webhooks.schema import PARTITIONED, audit, company, idempotency, inbox, metadata
 from svc_webhooks.tables.deliveries import answered_receiver, attempt, delivery, replay, replay_id
 from svc_webhooks.tables.events import event, feed, feed_entry
 from svc_webhooks.tables.subscriptions import erasure, subscription, subscription_id
 
 __all__ = [
     "PARTITIONED",
-    "PARTITIONS",
     "answered_receiver",
     "attempt",
     "audit",

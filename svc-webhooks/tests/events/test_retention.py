@@ -264,7 +264,3 @@ async def test_makers_and_droppers_side_by_side_end_well(database: Database) -> 
     await asyncio.gather(*map(make, days), *(partitions_of(database).drop(NOON + 33 * DAY) for _ in range(3)))
     names = await left(database)
     assert names["event"] == names["delivery"] == names["attempt"]
-
-
-def test_the_order_of_the_drop_names_every_table() -> None:
-    assert sorted(queries_partitions.DROPPED) == sorted(t.PARTITIONED)

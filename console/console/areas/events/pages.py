@@ -16,6 +16,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
+from console.kit.panels import include
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
@@ -94,9 +95,10 @@ async def list_events(context: PageContext) -> web.StreamResponse:
     if wants_trace:
         single = page.events[0] if len(page.events) == 1 and not request.before_event_id else None
         trace = await _trace(context, request.request_id, dict(zip(services, audited, strict=True)), single)
+    logged = await include(context, "/requests/panel", request_id=request.request_id) if wants_trace else ""
     has_more = page.HasField("next_before_event_id")
     return context.render(
-        "events/list.html", here=HERE, events=page.events, filters=chosen, errors=errors, trace=trace,
+        "events/list.html", here=HERE, events=page.events, filters=chosen, errors=errors, trace=trace, logged=logged,
         keys=KEYS, kinds=KINDS, outcomes=OUTCOMES, is_filtered=any(chosen.values()),
         older=links.with_query(PATH, {**chosen, "before": page.next_before_event_id}) if has_more else "",
         csv_path=links.with_query(PATH, {**chosen, "csv": 1}), is_later=bool(request.before_event_id),

@@ -19,6 +19,7 @@ from console.kit.links import with_query
 from console.kit.times import clock, instant
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2 as usage_pb
+from makeready.identity.v1 import requests_pb2
 
 HERE = "API keys"
 LIST = "identity.KeysService/ListKeys"
@@ -28,11 +29,11 @@ ROTATE = "identity.KeysService/RotateKey"
 REVOKE = "identity.KeysService/RevokeKey"
 TAKE_OVER = "identity.KeysService/TakeOverKeys"
 USAGE = "identity.KeyUsageService/ListKeyUsage"
-REFUSED = "identity.KeyUsageService/ListRefusedRequests"
+REQUESTS = "identity.RequestLogService/ListRequests"
 
 KEYS_MAX = 200
 HOURS = 24
-REFUSED_SHOWN = 50
+REFUSED, REFUSED_SHOWN = "4xx", 50
 SCOPES = (
     ("read", "read: reads everything, changes nothing"),
     ("write", "write: reads, opens and changes"),
@@ -89,11 +90,11 @@ async def list_keys(context: PageContext) -> web.StreamResponse:
 async def home(context: PageContext) -> web.StreamResponse:
     """The panel of the first page: which keys need attention, and when each was used last."""
     company, now = context.session.person.company_id, context.site.now()
-    since = usage_pb.ListRefusedRequestsRequest(company_id=company, limit=KEYS_MAX)
-    since.requested_from.FromDatetime(now - datetime.timedelta(hours=HOURS))
+    since = requests_pb2.ListRequestsRequest(company_id=company, status=REFUSED, limit=KEYS_MAX)
+    since.since.FromDatetime(now - datetime.timedelta(hours=HOURS))
     page, refused = await together(
         context.rpcs.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, active_only=True)),
-        context.rpcs.panel(REFUSED, since),
+        context.rpcs.panel(REQUESTS, since),
     )
     ending = [key for key in page.keys if (end := instant(key.expires_at)) and end - now < SOON]
     unused = [key for key in page.keys if not key.HasField("last_used_at")]
@@ -109,7 +110,9 @@ async def _list(context: PageContext, **more: object) -> web.Response:
     wants_over = "over" in context.query
     keys, refused = await together(
         context.rpcs.call(LIST, pb.ListKeysRequest(company_id=company, limit=KEYS_MAX, after_id=_after(context))),
-        context.rpcs.panel(REFUSED, usage_pb.ListRefusedRequestsRequest(company_id=company, limit=REFUSED_SHOWN)),
+        context.rpcs.panel(
+            REQUESTS, requests_pb2.ListRequestsRequest(company_id=company, status=REFUSED, limit=REFUSED_SHOWN)
+        ),
     )
     now = context.site.now()
     listed = [key for key in keys.keys if is_over(key, now) == wants_over]
@@ -228,10 +231,12 @@ async def show_key(context: PageContext) -> web.StreamResponse:
 async def _key(context: PageContext, status: int = 200, error: str = "", **more: object) -> web.Response:
     key_id, company = context.number("key_id"), context.session.person.company_id
     key = (await context.rpcs.call(GET, pb.GetKeyRequest(key_id=key_id))).key
-    refused_request = usage_pb.ListRefusedRequestsRequest(company_id=company, key_id=key_id, limit=REFUSED_SHOWN)
+    refused_request = requests_pb2.ListRequestsRequest(
+        company_id=company, key_id=key_id, status=REFUSED, limit=REFUSED_SHOWN
+    )
     if before := filters.number(context.query.get("before", "")):
         refused_request.before_id = before
-    usage, refused = await together(_usage(context, [key_id]), context.rpcs.panel(REFUSED, refused_request))
+    usage, refused = await together(_usage(context, [key_id]), context.rpcs.panel(REQUESTS, refused_request))
     return context.render(
         "keys/key.html", status, here=HERE, drawing=_drawing(context, (usage.value or {}).get(key_id, NO_USAGE)),
         key=key, scope=scope_of(key), over=is_over(key, context.site.now()), is_left=is_left(key),

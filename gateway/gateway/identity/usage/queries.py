@@ -11,8 +11,6 @@ from asyncpg import Record
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
-    Integer,
     Table,
     Uuid,
     any_,
@@ -27,7 +25,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param, sql
 from gateway.identity.usage import rules
-from gateway.identity.usage.tables import OUTCOMES, key_last_use, key_usage, refused_request, usage_writer
+from gateway.identity.usage.tables import OUTCOMES, key_last_use, key_usage, usage_writer
 
 
 class HourOfKey(NamedTuple):
@@ -51,19 +49,6 @@ class LastUse(NamedTuple):
     used_for: str
 
 
-class RefusedRequest(NamedTuple):
-    """A row of refused_request."""
-
-    company_id: int
-    api_key_id: int
-    requested_at: datetime.datetime
-    method: str
-    route: str
-    status: int
-    code: str
-    request_id: str
-
-
 class Part(NamedTuple):
     """What one gateway process has counted; its number grows with each part."""
 
@@ -71,21 +56,17 @@ class Part(NamedTuple):
     number: int
     hours: list[HourOfKey]
     last_uses: list[LastUse]
-    refused: list[RefusedRequest]
 
     @property
     def requests(self) -> int:
         return sum(sum(hour[3:]) for hour in self.hours)
 
 
-def _arrays(name: str, row: type[HourOfKey | LastUse | RefusedRequest], table: Table) -> dict[str, ARRAY[object]]:
+def _arrays(name: str, row: type[HourOfKey | LastUse], table: Table) -> dict[str, ARRAY[object]]:
     """The types of the parameters that bring rows: an array for each field."""
     return {f"{name}_{field}": ARRAY(table.c[field].type) for field in row._fields}
 
 
-# Gateways store one after the other: each sees how many refused requests of the day are stored, and none waits for a
-# key's row while it holds another's.
-_LOCK = "SELECT pg_advisory_xact_lock(8239175002647)"
 # Each list of rows travels as one array for each column. `is_new` is empty if the part is stored already.
 _STORE = Statement(
     sql(
@@ -117,40 +98,13 @@ WITH is_new AS (
     ON CONFLICT (api_key_id) DO UPDATE SET
         used_at = excluded.used_at, address = excluded.address, used_for = excluded.used_for
     WHERE key_last_use.used_at < excluded.used_at
-), sent AS (
-    SELECT *, row_number() OVER (PARTITION BY company_id, day ORDER BY n) AS place
-    FROM (
-        SELECT *, date_trunc('day', requested_at, 'UTC') AS day
-        FROM is_new, unnest(
-            :refused_company_id, :refused_api_key_id, :refused_requested_at, :refused_method,
-            :refused_route, :refused_status, :refused_code, :refused_request_id
-        ) WITH ORDINALITY AS request (
-            company_id, api_key_id, requested_at, method, route, status, code, request_id, n
-        )
-    ) AS request_of_a_day
-), days AS (
-    SELECT company_id, day, (
-        SELECT count(*)
-        FROM refused_request AS stored
-        WHERE stored.company_id = sent_day.company_id
-            AND stored.requested_at >= sent_day.day AND stored.requested_at < sent_day.day + interval '1 day'
-    ) AS stored
-    FROM (SELECT DISTINCT company_id, day FROM sent) AS sent_day
-), refused AS (
-    INSERT INTO refused_request (company_id, api_key_id, requested_at, method, route, status, code, request_id)
-    SELECT company_id, api_key_id, requested_at, method, route, status, code, request_id
-    FROM sent JOIN days USING (company_id, day)
-    WHERE place + stored <= :refused_a_day
-    ORDER BY requested_at
 )
 SELECT count(*) FROM is_new
 """,
         writer=Uuid(),
         number=BigInteger(),
-        refused_a_day=Integer(),
         **_arrays("hours", HourOfKey, key_usage),
         **_arrays("uses", LastUse, key_last_use),
-        **_arrays("refused", RefusedRequest, refused_request),
     )
 )
 
@@ -165,10 +119,7 @@ async def store(database: Database, part: Part) -> None:
     """Adds the part, unless it is stored already: its sender may not know."""
     rows = _columns("hours", HourOfKey._fields, part.hours)
     rows |= _columns("uses", LastUse._fields, part.last_uses)
-    rows |= _columns("refused", RefusedRequest._fields, part.refused)
-    bound = rules.REFUSED_A_DAY
-    async with database.transaction(_LOCK) as connection:
-        await connection.value(_STORE, writer=part.writer, number=part.number, refused_a_day=bound, **rows)
+    await database.value(_STORE, writer=part.writer, number=part.number, **rows)
 
 
 _company = param("company_id", BigInteger)
@@ -204,45 +155,6 @@ async def usage(
     return await database.rows(_USAGE_OF_KEYS, company_id=company_id, key_ids=list(key_ids), first=first, last=last)
 
 
-_c = refused_request.c
-_ANCHOR = Statement(select(_c.requested_at).where(_c.id == param("request_id", BigInteger), _c.company_id == _company))
-
-
-def _refused_page(*of_key: ColumnElement[bool]) -> Statement:
-    page = select(_c.id, *(_c[name] for name in RefusedRequest._fields[1:])).where(
-        _c.company_id == _company,
-        *of_key,
-        _c.requested_at >= param("requested_from", TIME),
-        tuple_(_c.requested_at, _c.id) < tuple_(param("before_at", TIME), param("before_id", BigInteger)),
-    )
-    return Statement(page.order_by(_c.requested_at.desc(), _c.id.desc()).limit(param("rows", Integer)))
-
-
-_REFUSED_OF_COMPANY = _refused_page()
-_REFUSED_OF_KEY = _refused_page(_c.api_key_id == param("key_id", BigInteger))
-
-
-async def requested_at(database: Database, company_id: int, request_id: int) -> datetime.datetime | None:
-    """When a stored request was refused; None if it is not stored any longer."""
-    instant: datetime.datetime | None = await database.value(_ANCHOR, company_id=company_id, request_id=request_id)
-    return instant
-
-
-async def refused_requests(
-    database: Database,
-    company_id: int,
-    key_id: int | None,
-    requested_from: datetime.datetime,
-    before: tuple[datetime.datetime, int],
-    rows: int,
-) -> list[Record]:
-    """The newest first, older than the instant and id of `before`."""
-    values = {"requested_from": requested_from, "before_at": before[0], "before_id": before[1], "rows": rows}
-    if key_id is None:
-        return await database.rows(_REFUSED_OF_COMPANY, company_id=company_id, **values)
-    return await database.rows(_REFUSED_OF_KEY, company_id=company_id, key_id=key_id, **values)
-
-
 DELETED_AT_ONCE = 5000
 
 
@@ -253,7 +165,6 @@ def _delete_before(table: Table, instant: Column[datetime.datetime]) -> Statemen
 
 _DELETES = (
     (_delete_before(key_usage, key_usage.c.hour), rules.USAGE_RETENTION),
-    (_delete_before(refused_request, refused_request.c.requested_at), rules.REFUSED_RETENTION),
     (_delete_before(usage_writer, usage_writer.c.written_at), rules.USAGE_RETENTION),
 )
 

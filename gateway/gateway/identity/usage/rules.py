@@ -9,18 +9,9 @@ from chassis.refusals import invalid_request
 HOUR = datetime.timedelta(hours=1)
 DAY = datetime.timedelta(days=1)
 USAGE_RETENTION = datetime.timedelta(days=90)
-REFUSED_RETENTION = datetime.timedelta(days=7)
-REFUSED_A_DAY = 1000
-"""Refused requests of a company that are stored for a day (UTC)."""
 
 USAGE_KEYS_MAX = 200
 USAGE_HOURS_MAX = 20_000
-REFUSED_PAGE, REFUSED_PAGE_MAX = 50, 200
-
-
-def day_of(instant: datetime.datetime) -> datetime.datetime:
-    """The start of the instant's day (UTC)."""
-    return instant.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def hours_of(

@@ -16,9 +16,6 @@ from gateway.identity.usage import queries, rules
 from gateway.identity.usage.tables import OUTCOMES
 from makeready.identity.v1 import key_usage_pb2 as pb
 
-_EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_NEVER = datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC)
-
 
 class KeyUsageService:
     """For what a company's keys are used."""
@@ -40,28 +37,6 @@ class KeyUsageService:
         answer.counted_to.FromDatetime(last)
         return answer
 
-    async def ListRefusedRequests(
-        self, request: pb.ListRefusedRequestsRequest, call: Call
-    ) -> pb.ListRefusedRequestsResponse:
-        limit = request.limit if request.HasField("limit") else rules.REFUSED_PAGE
-        if not 1 <= limit <= rules.REFUSED_PAGE_MAX:
-            raise invalid_request(f"limit must be from 1 to {rules.REFUSED_PAGE_MAX}.", "limit")
-        requested_from, requested_to = of_request(request, "requested_from"), of_request(request, "requested_to")
-        await self._company(request.company_id, call)
-        before = requested_to or _NEVER, 0
-        if request.HasField("before_id"):
-            at = await queries.requested_at(self.database, request.company_id, request.before_id)
-            # Once a request is deleted, so are all older ones.
-            before = min(before, (at or _EVER, request.before_id))
-        key_id = request.key_id if request.HasField("key_id") else None
-        rows = await queries.refused_requests(
-            self.database, request.company_id, key_id, requested_from or _EVER, before, limit + 1
-        )
-        answer = pb.ListRefusedRequestsResponse(requests=map(_refused, rows[:limit]))
-        if len(rows) > limit:
-            answer.next_before_id = rows[limit - 1]["id"]
-        return answer
-
     async def delete_old(self, now: datetime.datetime) -> int:
         """Deletes what is stored no longer; returns the number of rows."""
         await self.database.check_clock()
@@ -78,11 +53,4 @@ class KeyUsageService:
 def _hour(row: Record) -> pb.KeyUsage:
     message = pb.KeyUsage(key_id=row["api_key_id"], **{name: row[name] for name in OUTCOMES})
     message.hour.FromDatetime(row["hour"])
-    return message
-
-
-def _refused(row: Record) -> pb.RefusedRequest:
-    names = ("id", "method", "route", "status", "code", "request_id")
-    message = pb.RefusedRequest(key_id=row["api_key_id"], **{name: row[name] for name in names})
-    message.requested_at.FromDatetime(row["requested_at"])
     return message

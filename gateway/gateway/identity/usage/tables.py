@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, DateTime, Identity, Index, Integer, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Column, DateTime, Index, Table, Text, Uuid, text
 
 from gateway.identity.schema import instant, metadata
 
@@ -29,24 +29,6 @@ key_last_use = Table(
     # Method and route.
     Column("used_for", Text, nullable=False),
 )
-
-refused_request = Table(
-    "refused_request",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    Column("company_id", BigInteger, nullable=False),
-    Column("api_key_id", BigInteger, nullable=False),
-    Column("requested_at", DateTime(timezone=True), nullable=False),
-    Column("method", Text, nullable=False),
-    Column("route", Text, nullable=False),
-    Column("status", Integer, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("request_id", Text, nullable=False),
-)
-_newest = (refused_request.c.requested_at, refused_request.c.id)
-Index("refused_request_of_company", refused_request.c.company_id, *_newest)
-Index("refused_request_of_key", refused_request.c.company_id, refused_request.c.api_key_id, *_newest)
-Index("refused_request_requested_at", refused_request.c.requested_at)
 
 # What each gateway process has stored: a part that is sent again, because its answer was lost, is stored once.
 usage_writer = Table(

@@ -1,0 +1,50 @@
+"""The pages of requests: what the company's keys asked in the last 30 days, and the answer to each."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.kit import filters, links
+from console.kit.context import PageContext
+from makeready.identity.v1 import requests_pb2 as pb
+
+HERE = "Requests"
+PATH = "/requests"
+LIST = "identity.RequestLogService/ListRequests"
+GET = "identity.RequestLogService/GetRequest"
+FILTERS = ("status", "code", "route", "key", "request_id")
+STATUSES = (("4xx", "refused (4xx)"), ("5xx", "failed (5xx)"), ("2xx", "succeeded (2xx)"), ("429", "too many (429)"))
+
+
+async def list_requests(context: PageContext) -> web.StreamResponse:
+    chosen = filters.texts(context.query, FILTERS)
+    if chosen["request_id"]:
+        return context.redirect(links.with_query("/events", {"request_id": chosen["request_id"]}), "")
+    request = pb.ListRequestsRequest(
+        company_id=context.session.person.company_id,
+        status=chosen["status"],
+        code=chosen["code"],
+        route=chosen["route"],
+        key_id=filters.number(chosen["key"]),
+        before_id=filters.number(context.query.get("before", "")),
+    )
+    error, page = "", pb.ListRequestsResponse()
+    try:
+        page = await context.rpcs.call(LIST, request)
+    except Refusal as refusal:
+        if refusal.status != 422:
+            raise
+        error = refusal.message
+    has_more = page.HasField("next_before_id")
+    return context.render(
+        "requests/list.html", here=HERE, requests=page.requests, filters=chosen, statuses=STATUSES, error=error,
+        older=links.with_query(PATH, {**chosen, "before": page.next_before_id}) if has_more else "",
+    )  # fmt: skip
+
+
+async def panel(context: PageContext) -> web.StreamResponse:
+    """The request with an id, on the page of what it did."""
+    request_id = context.query.get("request_id", "")
+    response = await context.rpcs.call(GET, pb.GetRequestRequest(request_id=request_id))
+    return context.render("requests/panel.html", request=response.request)

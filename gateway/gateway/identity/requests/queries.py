@@ -1,0 +1,153 @@
+"""The SQL of the request log."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, DateTime, Integer, Text, Uuid
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from chassis.db.database import Database
+from chassis.db.partitions import DayTables
+from chassis.db.statements import Statement, sql
+from gateway.identity.requests import rules
+from gateway.identity.requests.tables import request
+
+DAYS = DayTables(("request",), "id", rules.first_id, rules.day_of)
+COLUMNS = ("company_id", "api_key_id", "requested_at", "request_id", "method", "route", "status", "code", "details")
+"""Of a row to be stored, in this order."""
+
+_NAMES = ", ".join(COLUMNS)
+# `is_new` is empty if the part is stored already. The row of request_end is locked until the part is visible.
+_STORE = Statement(
+    sql(
+        f"""
+WITH is_new AS (
+    INSERT INTO usage_writer (id, part) VALUES (:writer, :number)
+    ON CONFLICT (id) DO UPDATE SET part = excluded.part, written_at = clock_timestamp()
+    WHERE usage_writer.part < excluded.part
+    RETURNING id
+), ended AS (
+    INSERT INTO request_end AS e (is_only, id)
+    SELECT true, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :rows FROM is_new
+    ON CONFLICT (is_only) DO UPDATE SET id = greatest(e.id + :rows, excluded.id)
+    RETURNING e.id
+)
+INSERT INTO request (id, {_NAMES})
+SELECT ended.id - :rows + row.n, {_NAMES}
+FROM ended, unnest({", ".join(f":{name}" for name in COLUMNS)}) WITH ORDINALITY AS row ({_NAMES}, n)
+""",  # noqa: S608 - names of columns alone
+        writer=Uuid(),
+        number=BigInteger(),
+        rows=Integer(),
+        **{name: ARRAY(request.c[name].type) for name in COLUMNS},
+    )
+)
+
+
+async def store(database: Database, writer: uuid.UUID, number: int, rows: Sequence[Sequence[object]]) -> None:
+    """Stores the rows of a part, unless it is stored already: its sender may not know."""
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+    await database.execute(_STORE, writer=writer, number=number, rows=len(rows), **columns)
+
+
+class Filters(NamedTuple):
+    """Which requests of a company a page is about."""
+
+    company_id: int
+    key_id: int | None
+    status: tuple[int, int]
+    code: str
+    route: str
+    since: datetime.datetime
+
+
+_TYPES: dict[str, Any] = {
+    "company_id": BigInteger(),
+    "key_id": BigInteger(),
+    "before": BigInteger(),
+    "scanned": Integer(),
+    "rows": Integer(),
+    "status_from": Integer(),
+    "status_to": Integer(),
+    "code": Text(),
+    "route": Text(),
+    "since": DateTime(timezone=True),
+}
+
+
+def _page(*conditions: str) -> Statement:
+    """A page, the newest first, next to how far it looked; one row without an id if nothing there meets the filters."""
+    text = f"""
+WITH scanned AS MATERIALIZED (
+    SELECT id, {_NAMES} FROM request
+    WHERE company_id = :company_id AND id < :before {" ".join(f"AND {condition}" for condition in conditions)}
+    ORDER BY id DESC LIMIT :scanned
+)
+SELECT about.*, met.* FROM (SELECT count(*) AS looked_at, min(id) AS looked_to FROM scanned) AS about
+LEFT JOIN LATERAL (
+    SELECT * FROM scanned
+    WHERE status BETWEEN :status_from AND :status_to AND requested_at >= :since
+        AND (:code = '' OR code = :code) AND (:route = '' OR route = :route)
+    ORDER BY id DESC LIMIT :rows
+) AS met ON true
+ORDER BY met.id DESC
+"""  # noqa: S608 - names of columns and conditions of this module
+    types = {name: kind for name, kind in _TYPES.items() if f":{name}" in text}
+    return Statement(sql(text, **types))
+
+
+_PAGES = {
+    (of_key, refused): _page(*["api_key_id = :key_id"] * of_key, *["status >= 400"] * refused)
+    for of_key in (False, True)
+    for refused in (False, True)
+}
+
+
+class Page(NamedTuple):
+    """The newest requests first. next_before_id: None if no page follows."""
+
+    rows: list[Record]
+    next_before_id: int | None
+
+
+async def newest(database: Database, by: Filters, before_id: int, limit: int) -> Page:
+    """Up to `limit` requests that were stored before the one with an id."""
+    is_of_key = by.key_id is not None
+    statement = _PAGES[is_of_key, by.status[0] >= 400]
+    values: dict[str, object] = {"key_id": by.key_id} if is_of_key else {}
+    rows = await database.rows(
+        statement,
+        company_id=by.company_id,
+        before=before_id,
+        scanned=rules.SCANNED_MAX,
+        rows=limit + 1,
+        status_from=by.status[0],
+        status_to=by.status[1],
+        code=by.code,
+        route=by.route,
+        since=by.since,
+        **values,
+    )
+    about = rows[0]
+    met = [row for row in rows if row["id"] is not None]
+    if len(met) > limit:
+        return Page(met[:limit], met[limit - 1]["id"])
+    return Page(met, about["looked_to"] if about["looked_at"] == rules.SCANNED_MAX else None)
+
+
+_BY_REQUEST_ID = Statement(
+    sql(
+        f"SELECT id, {_NAMES} FROM request WHERE request_id = :request_id ORDER BY id LIMIT 1",  # noqa: S608
+        request_id=Text(),
+    )
+)
+
+
+async def with_request_id(database: Database, request_id: str) -> Record | None:
+    """The request whose answer had this id in its header."""
+    return await database.row(_BY_REQUEST_ID, request_id=request_id)

@@ -1,0 +1,93 @@
+"""The RPCs about the request log, and its days."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+
+from asyncpg import Record
+
+from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
+from chassis.db.database import Database
+from chassis.db.partitions import DAY, PATIENT_SECONDS
+from chassis.records.bodies import ID_MAX
+from chassis.refusals import invalid_request
+from chassis.schedule.instants import Clock, of_request
+from gateway.identity.companies import queries as companies
+from gateway.identity.requests import queries, records, rules
+from gateway.identity.rules import no_company
+from makeready.identity.v1 import requests_pb2 as pb
+
+LOOK_SECONDS = 3600
+_EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class RequestLogService:
+    """The answered requests of a company's keys."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.clock = clock
+
+    async def ListRequests(self, request: pb.ListRequestsRequest, call: Call) -> pb.ListRequestsResponse:
+        limit = request.limit if request.HasField("limit") else rules.PAGE
+        if not 1 <= limit <= rules.PAGE_MAX:
+            raise invalid_request(f"limit must be from 1 to {rules.PAGE_MAX}.", "limit")
+        filters = queries.Filters(
+            request.company_id,
+            request.key_id if request.HasField("key_id") else None,
+            rules.statuses(request.status),
+            request.code,
+            request.route,
+            of_request(request, "since") or _EVER,
+        )
+        await self._company(request.company_id, call)
+        before_id = request.before_id if request.HasField("before_id") else ID_MAX
+        page = await queries.newest(self.database, filters, before_id, limit)
+        return pb.ListRequestsResponse(requests=map(_message, page.rows), next_before_id=page.next_before_id)
+
+    async def GetRequest(self, request: pb.GetRequestRequest, call: Call) -> pb.GetRequestResponse:
+        row = await queries.with_request_id(self.database, request.request_id)
+        if row is None or (call.identity.kind == ADMINISTRATOR and row["company_id"] != call.identity.company_id):
+            raise rules.no_request()
+        return pb.GetRequestResponse(request=_message(row))
+
+    async def make_days(self) -> None:
+        """Makes the days ahead of the clock, until cancelled."""
+        while True:
+            today = self.clock().date()
+            days = [today + number * DAY for number in range(rules.AHEAD_DAYS + 1)]
+            await queries.DAYS.make_days(self.database, days, PATIENT_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def drop_days(self, now: datetime.datetime) -> int:
+        """Drops days of which 30 days have passed since their end; returns their number."""
+        await self.database.check_clock()
+        first_day, days = now.date() - rules.RETENTION_DAYS * DAY, 0
+        while (over := await queries.DAYS.drop_next(self.database, first_day)) is not None:
+            days += len(over.days)
+        return days
+
+    async def _company(self, company_id: int, call: Call) -> None:
+        if not may_administer(call, company_id):
+            raise no_company()
+        async with self.database.connection() as connection:
+            if await companies.company(connection, company_id) is None:
+                raise no_company()
+
+
+def _message(row: Record) -> pb.LoggedRequest:
+    details = records.decode(row["details"])
+    path, *segments = row["route"].split("{")
+    for entity_id, segment in zip(details.ids, segments, strict=True):
+        path += entity_id + segment.partition("}")[2]
+    names = ("id", "company_id", "request_id", "method", "route", "status", "code")
+    of_details = tuple(name for name in records.Details.__struct_fields__ if name != "ids")
+    message = pb.LoggedRequest(
+        key_id=row["api_key_id"],
+        path=path,
+        **{name: row[name] for name in names},
+        **{name: getattr(details, name) for name in of_details},
+    )
+    message.requested_at.FromDatetime(row["requested_at"])
+    return message

@@ -1,0 +1,303 @@
+"""The request log: every answered request once, nothing of the caller's own, bounded, and nothing waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import itertools
+from typing import Any
+
+import pytest
+
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.refusals import Refusal
+from gateway.http import request_log
+from gateway.http.replies import read
+from gateway.http.request_log import Answered, RequestLog
+from gateway.http.routes import operation_at
+from gateway.identity.requests import queries, rules
+from gateway.identity.requests.service import RequestLogService
+from makeready.identity.v1 import requests_pb2 as pb
+from testkit.gateways import GatewayHarness, Operator
+from testkit.patience import eventually
+from testkit.raw_http import Api
+
+from .test_key_usage import caller
+
+DAY = datetime.timedelta(days=1)
+EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+GET_TICKET = operation_at("GET", "/tickets/{ticket_id}")
+_companies = iter(range(3 * 10**9, 4 * 10**9))
+
+
+def answered(company_id: int, number: int = 0, status: int = 200, **more: Any) -> Answered:
+    values: dict[str, Any] = {
+        "requested_at": datetime.datetime.now(datetime.UTC).timestamp(),
+        "api_key_id": 7,
+        "company_id": company_id,
+        "request_id": f"{company_id:012x}{number:012x}",
+        "method": "GET",
+        "operation": GET_TICKET,
+        "ids": ("41",),
+        "query": "",
+        "refusal": None,
+        "status": status,
+        "code": "",
+        "seconds": 0.0042,
+        "bytes_in": "",
+        "bytes_out": 900,
+        "reply_begins": b"",
+        "is_replay": False,
+        "address": "10.1.2.3",
+        "user_agent": "test",
+        "idempotency_key": "",
+        "traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+    }
+    return Answered(**values | more)
+
+
+@pytest.fixture
+def company() -> int:
+    return next(_companies)
+
+
+@pytest.fixture
+async def log(database: Database) -> RequestLog:
+    today = datetime.datetime.now(datetime.UTC).date()
+    await queries.DAYS.make_days(database, [today, today + DAY], 30)
+    return RequestLog(database, "all", b"s" * 32)
+
+
+async def stored(database: Database, company_id: int, **more: Any) -> list[Any]:
+    filters = queries.Filters(company_id, None, (0, 999), "", "", EVER)._replace(**more)
+    return (await queries.newest(database, filters, 2**62, 5000)).rows
+
+
+async def listed(operator: Operator, company_id: int, **fields: Any) -> list[pb.LoggedRequest]:
+    """All pages."""
+    requests: list[pb.LoggedRequest] = []
+    before: dict[str, Any] = {}
+    while True:
+        request = pb.ListRequestsRequest(company_id=company_id, limit=200, **fields, **before)
+        answer = await operator("ListRequests", request)
+        requests += answer.requests
+        if not answer.HasField("next_before_id"):
+            return requests
+        before = {"before_id": answer.next_before_id}
+
+
+async def test_two_gateways_and_a_restart_log_every_answered_request_once(
+    harness: GatewayHarness, operator: Operator, company_id: int
+) -> None:
+    gateways = [harness.gateway(), harness.gateway()]
+    for gateway in gateways:
+        gateway.start()
+    ids: list[str] = []
+    keys = [(await operator.minted(company_id, "read"))[1] for _ in range(4)]
+
+    async def load(port: int, key: str) -> None:
+        api = Api(port)
+        for path in ("/whoami", "/tickets/secret@example.com", "/tickets?cursor=ada@example.com", "/whoami") * 5:
+            ids.append((await api.get(path, key)).header("X-Request-Id") or "")
+
+    for _ in range(2):
+        for gateway in gateways:
+            await gateway.ready()
+        await asyncio.gather(*(load(gateways[n % 2].api_port, key) for n, key in enumerate(keys)))
+        assert await gateways[0].stop() == 0
+        gateways[0].start()
+    await gateways[0].ready()
+    for gateway in gateways:
+        assert await gateway.stop() == 0
+    requests = await listed(operator, company_id)
+    assert len(ids) == 160 and sorted(request.request_id for request in requests) == sorted(ids)
+    refused = await listed(operator, company_id, status="4xx")
+    assert len(refused) == 80 and all(request.message.endswith(".") for request in refused)
+    assert len(await listed(operator, company_id, status="400", code="invalid_cursor", route="/tickets")) == 40
+    assert "example.com" not in str(requests)
+    request = (await operator("GetRequest", pb.GetRequestRequest(request_id=ids[0]))).request
+    assert (request.method, request.route, request.path, request.status) == ("GET", "/whoami", "/whoami", 200)
+    stranger = await operator.administrators_identity(await operator.company())
+    with pytest.raises(Refusal):
+        await operator("GetRequest", pb.GetRequestRequest(request_id=ids[0]), who=stranger)
+    with pytest.raises(Refusal):
+        await operator("ListRequests", pb.ListRequestsRequest(company_id=company_id), who=stranger)
+
+
+@pytest.mark.parametrize(("setting", "statuses"), [("off", []), ("refused", [404]), ("writes", [404])])
+async def test_a_setting_says_which_requests_are_logged(
+    harness: GatewayHarness, operator: Operator, company_id: int, setting: str, statuses: list[int]
+) -> None:
+    gateway = harness.gateway(MAKEREADY_REQUEST_LOG=setting)
+    gateway.start()
+    await gateway.ready()
+    _, key = await operator.minted(company_id, "read")
+    for path in ("/whoami", "/tickets/x"):
+        await Api(gateway.api_port).get(path, key)
+    assert await gateway.stop() == 0
+    assert [request.status for request in await listed(operator, company_id)] == statuses
+
+
+def test_a_write_is_logged_unless_only_refusals_are() -> None:
+    assert [rules.keeps(kept, 201, "POST") for kept in ("all", "writes", "refused", "off")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [rules.keeps(kept, 409, "POST") for kept in ("all", "writes", "refused", "off")] == [True, True, True, False]
+
+
+async def test_nothing_of_the_callers_own_is_stored(log: RequestLog, database: Database, company: int) -> None:
+    operation = operation_at("GET", "/tickets")
+    query = "status=Open&property_id=5&updated_since=2026-01-31T08:00:00Z&cursor=ada%40example.com&ada@example.com=Ada"
+    log._waiting.append(answered(company, operation=operation, ids=(), query=query, idempotency_key="Ada-17"))
+    log._waiting.append(answered(company, 1, ids=("ada@example.com",)))
+    await log.store()
+    rows = await stored(database, company)
+    texts = " ".join(row["details"] for row in rows)
+    assert "status=Open&property_id=5&updated_since=2026-01-31T08:00:00Z&cursor=~" in texts
+    assert len(rows) == 2 and "ada" not in texts.lower() and "example" not in texts
+
+
+async def test_the_record_of_a_write_comes_from_its_answer(log: RequestLog, database: Database, company: int) -> None:
+    begins = b'{"schema_version":1,"entity_type":"ticket","entity_id":9007,"ticket_number":3'
+    log._waiting.append(answered(company, method="POST", reply_begins=begins))
+    await log.store()
+    assert '"ticket",9007' in (await stored(database, company))[0]["details"]
+
+
+async def test_a_part_whose_answer_was_lost_is_stored_once(
+    log: RequestLog, database: Database, company: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = queries.store
+
+    async def store_and_lose_the_answer(*part: Any) -> None:
+        await store(*part)
+        raise DatabaseUnavailable("the connection was lost")
+
+    log._waiting.extend(answered(company, number) for number in range(3))
+    monkeypatch.setattr(queries, "store", store_and_lose_the_answer)
+    with pytest.raises(DatabaseUnavailable):
+        await log.store()
+    monkeypatch.setattr(queries, "store", store)
+    log._waiting.append(answered(company, 3))
+    await log.store()
+    rows = await stored(database, company)
+    assert len(rows) == 4 and len({row["id"] for row in rows}) == 4
+
+
+async def test_stores_of_several_gateways_take_ids_in_the_order_in_which_they_become_visible(
+    log: RequestLog, database: Database, company: int
+) -> None:
+    logs = [RequestLog(database, "all", b"s" * 32) for _ in range(4)]
+    for number, each in enumerate(logs):
+        each._waiting.extend(answered(company, number * 1000 + row) for row in range(500))
+    await asyncio.gather(*(each.store() for each in logs))
+    rows = await stored(database, company)
+    assert len({row["id"] for row in rows}) == 2000
+    # A gateway's rows are next to each other: no store began before the one before was visible.
+    gateways = [int(row["request_id"][12:], 16) // 1000 for row in rows]
+    assert sum(before != after for before, after in itertools.pairwise(gateways)) == 3
+
+
+class Asked:
+    """The parts of a request that the log reads."""
+
+    id, method, address, idle_seconds = "0" * 24, "GET", "10.1.2.3", 0.0
+
+    def __init__(self, caller: Any) -> None:
+        self.caller, self.headers = caller, dict[str, str]()
+
+
+async def test_under_pressure_requests_are_dropped_from_the_log_and_counted(
+    log: RequestLog, database: Database, company: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_log, "WAITING_MAX", 50)
+    dropped = request_log.DROPPED._value.get()
+    for _ in range(80):
+        log.add(Asked(caller(company, 7)), GET_TICKET, ("41",), "", read(b"{}"), None, "", 0.001)  # type: ignore[arg-type]
+    assert log.waiting == 50 and request_log.DROPPED._value.get() - dropped == 30
+
+    async def fail(*part: Any) -> None:
+        raise DatabaseUnavailable("away")
+
+    with monkeypatch.context() as context, pytest.raises(DatabaseUnavailable):
+        context.setattr(queries, "store", fail)
+        await log.store()
+    await log.store()
+    assert len(await stored(database, company)) == 50
+
+
+async def test_days_are_made_ahead_and_dropped_thirty_days_after_their_end(
+    log: RequestLog, database: Database, company: int
+) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    service = RequestLogService(database, lambda: now + 10 * DAY)
+    making = asyncio.create_task(service.make_days())
+    names = "SELECT relname FROM pg_class WHERE relnamespace = 'partitions'::regnamespace AND relkind = 'r'"
+
+    async def days() -> set[str]:
+        async with database.connection() as connection:
+            return {row["relname"] for row in await connection.raw.fetch(names)}
+
+    async def is_ahead() -> bool:
+        return f"request_{now + 13 * DAY:%Y%m%d}" in await days()
+
+    await eventually(is_ahead)
+    making.cancel()
+    log._waiting.append(answered(company))
+    await log.store()
+    await service.drop_days(now + 30 * DAY)
+    assert len(await stored(database, company)) == 1
+    await service.drop_days(now + 31 * DAY)
+    assert await stored(database, company) == []
+    assert f"request_{now:%Y%m%d}" not in await days()
+
+
+async def test_a_day_that_is_not_made_loses_no_request(
+    log: RequestLog, database: Database, company: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log._waiting.append(answered(company))
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE request_end SET id = id + 400 * 86400000000")
+    try:
+        with pytest.raises(DatabaseUnavailable, match="partition"):
+            await log.store()
+    finally:
+        async with database.connection() as connection:
+            await connection.raw.execute("UPDATE request_end SET id = id - 400 * 86400000000")
+    await log.store()
+    assert len(await stored(database, company)) == 1
+
+
+async def test_a_page_looks_at_a_bounded_number_of_requests(
+    log: RequestLog, database: Database, company: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "SCANNED_MAX", 10)
+    log._waiting.extend(
+        answered(company, number, route_status) for number, route_status in enumerate([500] + [200] * 25)
+    )
+    await log.store()
+    filters = queries.Filters(company, None, (200, 599), "", "", EVER)
+    page = await queries.newest(database, filters._replace(code="x"), 2**62, 5)
+    looks = 1
+    while page.next_before_id is not None:
+        assert page.rows == []
+        page = await queries.newest(database, filters._replace(code="x"), page.next_before_id, 5)
+        looks += 1
+    assert looks == 3
+    assert len((await queries.newest(database, filters._replace(status=(500, 599)), 2**62, 5)).rows) == 1
+
+
+@pytest.mark.parametrize("status", ["abc", "6xx", "4x", "4000", "4XX"])
+def test_a_status_that_is_none_is_refused(status: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        rules.statuses(status)
+    assert refusal.value.status == 422
+
+
+def test_an_id_tells_its_day() -> None:
+    day = datetime.date(2026, 11, 27)
+    assert rules.day_of(rules.first_id(day)) == day
+    assert rules.day_of(str(int(rules.first_id(day)) - 1)) == day - DAY
