@@ -56,6 +56,7 @@ def main(words: Sequence[str]) -> int:
             lambda: command(sys.executable, "-P", ".ci/census.py", "check"),
         ),
         ("templates have 140 columns", lambda: command(sys.executable, "-P", ".ci/templates.py")),
+        ("contexts ask their companies' clocks", lambda: command(sys.executable, "-P", ".ci/company_time.py")),
         ("tests wait with patience", lambda: command(sys.executable, "-P", ".ci/patience.py")),
         ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("every artefact bears the version", lambda: command(sys.executable, "-P", ".ci/version.py", "check")),

@@ -213,3 +213,54 @@ def test_a_link_that_leads_nowhere_is_named(tree: Path, text: str, expected: str
     path.write_text("```\n# no heading\n[no link](nowhere.md)\n```\n[other site](https://receiver.example/nowhere)")
     assert check("links.py", tree) == (0, "")
     path.write_text(before)
+
+
+TIMES = {
+    "the machine's clock": ("import datetime\n\ndatetime.datetime.now(datetime.UTC)", "datetime.datetime.now"),
+    "the machine's date": ("import datetime\n\ndatetime.date.today()", "datetime.date.today"),
+    "seconds": ("import time\n\ntime.time()", "time.time"),
+    "seconds without their module": ("from time import time", "time"),
+    "the real clock": ("from chassis.schedule import instants\n\nclock = instants.now", "instants.now"),
+    "the real clock without its module": ("from chassis.schedule.instants import now as wall", "now"),
+    "the real clock of the clocks": ("def f(self):\n    return self._clocks.real()", "self._clocks.real"),
+    "the database's clock": ("from sqlalchemy import func\n\nfunc.now()", "func.now"),
+    "the database's clock by the chassis": ("from chassis.db.statements import CLOCK", "CLOCK"),
+    "SQL": ('from sqlalchemy import text\n\ntext("SELECT now( )")', "now( )"),
+    "a server default": ('default = "clock_timestamp()"', "clock_timestamp()"),
+    "a formatted text": ('name = "t"\nsql = f"UPDATE {name} SET at = CURRENT_TIMESTAMP"', "CURRENT_TIMESTAMP"),
+}
+"""Reads of the time, and what the check calls each."""
+ASKED_CLOCKS = '''"""It says now() in its docstring."""
+import datetime
+import time
+
+from chassis.schedule.instants import after
+
+
+async def stamp(clocks, call, updated_at):
+    """As clock_timestamp() would."""
+    began, day = time.monotonic(), datetime.timedelta(days=1)
+    return after(await clocks.now(call), updated_at), began, day, "knows nowhere; now (that) is a word"
+'''
+
+
+@pytest.mark.parametrize(
+    "context", ["svc-catalog/svc_catalog", "svc-tickets/svc_tickets", "svc-occupancy/svc_occupancy"]
+)
+def test_a_read_of_the_time_beside_the_companys_clock_is_found(tmp_path: Path, context: str) -> None:
+    package = tmp_path / context / "vendors"
+    package.mkdir(parents=True)
+    (package / "good.py").write_text(ASKED_CLOCKS)
+    (tmp_path / context / "migrations").mkdir()
+    (tmp_path / context / "migrations" / "0001.py").write_text(TIMES["a server default"][0])
+    assert check("company_time.py", tmp_path) == (0, "")
+    names = {kind: f"{number}.py" for number, kind in enumerate(TIMES)}
+    for kind, (source, _) in TIMES.items():
+        (package / names[kind]).write_text(f"{source}\n")
+    status, output = check("company_time.py", tmp_path)
+    assert status == 1
+    places = {line.split(":")[0].rpartition("/")[2]: line.split(": ", 1)[1] for line in output.splitlines()}
+    reads = {
+        kind: f"{read} is not its company's clock; ask chassis.schedule.clocks" for kind, (_, read) in TIMES.items()
+    }
+    assert places == {names[kind]: read for kind, read in reads.items()}

@@ -113,7 +113,7 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     app.background("request-days", requests.make_days)
     app.background("request-retention", functools.partial(every_slot, requests.drop_days))
     app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
-    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    importer = Importer(app.database, outbox, schema.idempotency, app.clocks)
     app.serve(_service(staff_pb2, "StaffService"), StaffService(app.database, importer))
     links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
     app.serve(_service(staff_commands_pb2, "StaffCommandsService"), StaffCommandsService(app.database, commands, links))

@@ -274,7 +274,10 @@ CREATE TABLE public.company (
     version bigint DEFAULT 0 NOT NULL,
     name text DEFAULT ''::text NOT NULL,
     active boolean DEFAULT true NOT NULL,
-    timezone text DEFAULT 'UTC'::text NOT NULL
+    timezone text DEFAULT 'UTC'::text NOT NULL,
+    is_sandbox boolean DEFAULT false NOT NULL,
+    clock_offset interval DEFAULT '00:00:00'::interval NOT NULL,
+    ended boolean DEFAULT false NOT NULL
 );
 
 CREATE SEQUENCE public.floor_id

@@ -8,7 +8,6 @@ from chassis.app.process import run_process
 from chassis.app.server import App
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
-from chassis.schedule import instants
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
     inspection_details_pb2,
@@ -66,11 +65,12 @@ FOR_STAFF = ("asset", "inspection", "meter", "notice", "property", "reading", "u
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    clocks = app.keeps_clocks(schema.company)
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
-    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    importer = Importer(app.database, outbox, schema.idempotency, clocks)
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     database, links_url = app.database, settings.service.links_url
     staff = Staff(database, app.service_client("gateway"))
@@ -82,23 +82,23 @@ def assemble(settings: config.Config) -> App:
         (place_commands_pb2, PlaceCommandsService(commands, links_url)),
         (vendors_pb2, VendorsService(database, importer, links_url)),
         (vendor_commands_pb2, VendorCommandsService(database, commands, links_url)),
-        (vendor_details_pb2, VendorDetailsService(database, links_url, instants.now)),
+        (vendor_details_pb2, VendorDetailsService(database, links_url, clocks)),
         (inspections_pb2, InspectionsService(database, importer, staff, links_url)),
         (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
-        (inspection_details_pb2, InspectionDetailsService(database, links_url, instants.now)),
+        (inspection_details_pb2, InspectionDetailsService(database, links_url, clocks)),
         (meters_pb2, MetersService(database, importer, links_url)),
         (meter_commands_pb2, MeterCommandsService(commands, links_url)),
         (place_search_pb2, PlaceSearchService(database)),
         (meter_search_pb2, MeterSearchService(database)),
-        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url, instants.now)),
+        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url, clocks)),
     ]
     for contract, service in services:
         app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
     app.follows(*CHANGES)
     app.background("search", Indexing(database).run)
     app.sweeps(
-        overdue_inspections(database, outbox, INSPECTION.renderer(links_url), instants.now).sweep,
-        ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url), instants.now).sweep,
+        overdue_inspections(database, outbox, INSPECTION.renderer(links_url)),
+        ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url)),
     )
     return app
 

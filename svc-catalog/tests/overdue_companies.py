@@ -8,7 +8,6 @@ from typing import Any
 
 from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
-from chassis.schedule import instants
 from chassis.schedule.announcing import Announcer
 from chassis.writes.audit import Audit
 from svc_catalog import schema
@@ -27,14 +26,12 @@ def utc(text: str) -> datetime.datetime:
 
 
 def overdue_inspections(database: Database) -> Announcer:
-    return announcer_of_inspections(
-        database, Outbox("svc-catalog", schema.outbox), INSPECTION.renderer(LINKS), instants.now
-    )
+    return announcer_of_inspections(database, Outbox("svc-catalog", schema.outbox), INSPECTION.renderer(LINKS))
 
 
 def compliance(database: Database) -> ComplianceSnapshots:
     outbox, audit = Outbox("svc-catalog", schema.outbox), Audit(schema.audit, database)
-    return ComplianceSnapshots(database, outbox, audit, VENDOR.renderer(LINKS), instants.now)
+    return ComplianceSnapshots(database, outbox, audit, VENDOR.renderer(LINKS))
 
 
 class OverdueCompany:

@@ -6,7 +6,6 @@ from chassis.app.process import run_process
 from chassis.app.server import App
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
-from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import (
     parties_pb2,
@@ -17,7 +16,7 @@ from makeready.occupancy.v1 import (
     turns_pb2,
 )
 from svc_occupancy import config, replica_source, schema, tables
-from svc_occupancy.backfill_property import property_backfill
+from svc_occupancy.backfill_property import PropertyBackfill
 from svc_occupancy.board.commands import TurnBoardService
 from svc_occupancy.replicas import consumers
 from svc_occupancy.replicas.fetch import ReplicaFetcher
@@ -40,20 +39,21 @@ FOR_STAFF = ("turn", "turn_task", "unit")
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    clocks = app.keeps_clocks(schema.company)
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     app.hands_over(outbox, "svc-catalog")  # GET /units follows a notice and a move-in at once
     consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     fetcher = ReplicaFetcher(app.database, app.service_client("svc-catalog"), consumer)
-    importer = Importer(app.database, outbox, schema.idempotency, instants.now)
+    importer = Importer(app.database, outbox, schema.idempotency, clocks)
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF, removed_words)
     links_url = settings.service.links_url
     turns = TURN.renderer(links_url)
     turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
     app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
     app.follows(TURN_CHANGES)
-    residencies = ResidenciesService(app.database, outbox, fetcher, commands.audit, links_url, instants.now)
+    residencies = ResidenciesService(app.database, outbox, fetcher, commands.audit, links_url, clocks)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
     commanded = ResidencyCommandsService(app.database, commands, fetcher, turns)
     app.serve(residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"], commanded)
@@ -65,7 +65,7 @@ def assemble(settings: config.Config) -> App:
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
     turnovers = Turnovers(app.database, commands.audit, outbox, turns)
     stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
-    app.sweeps(turnovers.sweep, stale.sweep, property_backfill(app.database))
+    app.sweeps(turnovers, stale, PropertyBackfill(app.database))
     return app
 
 

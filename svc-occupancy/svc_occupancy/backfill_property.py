@@ -4,20 +4,27 @@ upgraded, its processes write as this release's do."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from chassis.db.database import Database
+from chassis.schedule.clocks import LIVE, Companies
+from chassis.schedule.sweeps import Due
 from svc_occupancy.turn_tasks.queries import PLACE_TASKS
 from svc_occupancy.units.queries import PLACE_STATES
 
 
-def property_backfill(database: Database) -> Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]:
-    """The sweep that fills the property of unit states and tasks without one. It costs two looks into empty indexes."""
+class PropertyBackfill:
+    """The sweep that fills the property of unit states and tasks without one, of all companies. It costs two looks into
+    empty indexes. Nothing becomes due by time."""
 
-    async def sweep(_now: datetime.datetime) -> Mapping[str, int]:
-        async with database.transaction() as connection:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def sweep(self, _now: datetime.datetime, _companies: Companies = LIVE) -> Mapping[str, int]:
+        async with self._database.transaction() as connection:
             await connection.execute(PLACE_STATES)
             await connection.execute(PLACE_TASKS)
         return {}
 
-    return sweep
+    async def next_due(self, _company_id: int) -> Due | None:
+        return None

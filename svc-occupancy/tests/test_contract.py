@@ -17,7 +17,7 @@ from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.auth.rpcs import path_of
 from chassis.db.database import Database
 from chassis.records.bodies import Text
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, company_clock_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 from svc_occupancy import tables as t
@@ -35,6 +35,7 @@ SERVICES = [
     turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
+    company_clock_pb2.DESCRIPTOR.services_by_name["CompanyClockService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],

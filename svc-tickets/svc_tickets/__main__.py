@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from chassis.app.process import run_process
 from chassis.app.server import App
-from chassis.schedule import instants
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2, tickets_pb2
-from svc_tickets import config, consumers, tables
+from svc_tickets import config, consumers, schema, tables
 from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
 from svc_tickets.maintenance.service import PmTasksService
 from svc_tickets.maintenance.sweeps import OverdueMaintenance
@@ -32,19 +31,18 @@ FOR_STAFF = ("pm_task", "ticket")
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    clocks = app.keeps_clocks(schema.company)
     links_url = settings.service.links_url
     outbox = app.produces(tables.outbox, consumers=CONSUMERS)
     commands = app.commands(tables.idempotency, tables.audit, outbox, FOR_STAFF, removed_texts)
     ticket = TICKET.renderer(links_url)
     app.follows(TICKET_CHANGES)
     replicas = ReplicaFetcher(app.database, app.service_client("svc-catalog"), app.service_client("gateway"))
-    opener = TicketOpener(app.database, replicas, outbox, ticket, instants.now)
-    applier = consumers.Applier(
-        FailedInspectionRows(opener, instants.now), ForgottenPeople(commands.audit, instants.now)
-    )
+    opener = TicketOpener(app.database, replicas, outbox, ticket, clocks)
+    applier = consumers.Applier(FailedInspectionRows(opener, clocks), ForgottenPeople(commands.audit, clocks))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
-    statuses = StatusChanges(app.database, outbox, ticket, instants.now)
-    tickets = TicketsService(app.database, commands, replicas, ticket, instants.now, opener, statuses)
+    statuses = StatusChanges(app.database, outbox, ticket, clocks)
+    tickets = TicketsService(app.database, commands, replicas, ticket, clocks, opener, statuses)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
     ticket_commands = TicketCommandsService(commands, app.database, replicas, ticket, opener, statuses)
     app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], ticket_commands)
@@ -52,15 +50,15 @@ def assemble(settings: config.Config) -> App:
     app.on_commit(filler.add)
     app.background("search", filler.run)
     app.background("search-comparison", filler.keep_comparing)
-    views = TicketViewsService(app.database, replicas, ticket, filler, instants.now)
+    views = TicketViewsService(app.database, replicas, ticket, filler, clocks)
     app.serve(ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"], views)
     pm_task = PM_TASK.renderer(links_url)
-    pm_tasks = PmTasksService(commands, app.database, replicas, pm_task, consumer.catch_up, instants.now)
+    pm_tasks = PmTasksService(commands, app.database, replicas, pm_task, consumer.catch_up, clocks)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)
     stale_pm_task = STALE_PM_TASK.renderer(links_url)
     app.sweeps(
-        StaleTickets(app.database, outbox, ticket, instants.now).sweep,
-        OverdueMaintenance(app.database, outbox, stale_pm_task, instants.now).sweep,
+        StaleTickets(app.database, outbox, ticket),
+        OverdueMaintenance(app.database, outbox, stale_pm_task),
     )
     return app
 

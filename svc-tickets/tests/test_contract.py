@@ -12,7 +12,7 @@ from sqlalchemy import text
 from chassis.auth.identity import KINDS, Identity
 from chassis.auth.rpcs import path_of
 from chassis.db.database import Database
-from makeready.common.v1 import audit_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, company_clock_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
@@ -27,6 +27,7 @@ SERVICES = [
     pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"],
     ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"],
     sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
+    company_clock_pb2.DESCRIPTOR.services_by_name["CompanyClockService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],

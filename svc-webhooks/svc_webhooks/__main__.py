@@ -60,7 +60,7 @@ def assemble(settings: config.Config) -> App:
     app.background("backlog", scheduler.watch)
     app.lifecycle.on_stop(http.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
-    commands = CommandRunner(app.database, tables.idempotency, audit, clock=clock)
+    commands = CommandRunner(app.database, tables.idempotency, audit)
     subscriptions = SubscriptionsService(
         app.database, settings.vault, http, eraser, clock, subscriptions_max=settings.subscriptions_max
     )

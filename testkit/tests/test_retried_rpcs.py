@@ -33,6 +33,7 @@ ONCE = {
     "CompaniesService/CreateAdministrator": "has no key",
     "CompaniesService/CreateCompany": "has no key",
     "CompaniesService/UpdateCompany": "has no key, and would undo a later change",
+    "CompanyClockService/DoDue": COUNTS,
     "ConsumerService/CatchUp": COUNTS,
     "ConsumerService/TakeEvents": "a caller waits for it, for a quarter of a second; NATS brings the events too",
     "DeliveriesService/SweepDeliveries": COUNTS,
@@ -53,6 +54,8 @@ ONCE = {
 GONE = "what it removes stays removed; a repeat is answered 404, as that of a client is"
 WITHOUT_A_KEY = {
     "AccountsService/RemovePasskey": GONE,
+    "CompanyClockService/SetClock": "keeps the greater offset",
+    "CompanyClockService/Settle": "publishes and takes in what has been recorded, each event once",
     "KeysService/RevokeKey": "a revoked key stays revoked, since the same instant",
     "OutboxService/ConfirmEvents": "keeps the later instant",
     "ReplicasService/RebuildReplicas": "stores the owner's rows of one page, as often as you like",

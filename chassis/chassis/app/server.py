@@ -30,13 +30,15 @@ from chassis.replicas.tables import Replicas
 from chassis.runtime import logs
 from chassis.runtime.settings import ServiceSettings
 from chassis.schedule import instants
+from chassis.schedule.clock_service import CompanyClockService, DoneOf, NextOf
+from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import Audit, FutureSweeps, Removed
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import KeyUses
 from chassis.writes.retention import Retention, RetentionHook, every_slot
-from makeready.common.v1 import audit_pb2, idempotency_pb2, retention_pb2, status_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, company_clock_pb2, idempotency_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2, replicas_pb2
 
 log = structlog.stdlib.get_logger(__name__)
@@ -77,6 +79,9 @@ class App:
         """What `sweep retention` runs besides the retention of idempotency keys."""
         self._future_sweeps: FutureSweeps | None = None
         self._change_tracking: ChangeTracking | None = None
+        self.clocks = CompanyClocks(self.database, real=instants.now)
+        self._relay: Relay | None = None
+        self._consumer: Consumer | None = None
 
     def service_client(self, name: str) -> ServiceClient:
         """The client of another service. Raises SettingsError if its address is not set."""
@@ -105,7 +110,7 @@ class App:
         """This process has an outbox. Its `consumers` are the services that consume its events, and which: see
         `Relay`."""
         outbox = Outbox(self.name, outbox_table)
-        relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
+        self._relay = relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
         self.background("relay", relay.run)
         self.background("outbox-purge", functools.partial(every_slot, relay.purge))
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)
@@ -122,6 +127,7 @@ class App:
         clients = {producer: self.service_client(producer) for producer in subjects}
         examine = examine_nothing if replicas is None else self._replicates(replicas)
         consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, clients, examine)
+        self._consumer = consumer
         self.background("consumer", consumer.run)
         self.background("reconcile", consumer.reconcile)
         self.serve(events_pb2.DESCRIPTOR.services_by_name["ConsumerService"], consumer)
@@ -168,11 +174,29 @@ class App:
         removed: Removed | None = None,
     ) -> CommandRunner:
         """This process has a back office, with a ledger and an audit log: see `Audit`."""
-        return CommandRunner(self.database, claims, self.audits(audit, for_staff, removed), outbox)
+        return CommandRunner(self.database, claims, self.audits(audit, for_staff, removed), outbox, self.clocks)
+
+    def keeps_clocks(self, company: Table) -> CompanyClocks:
+        """This process asks the companies' clocks, by the replica `company`. To be called before the other parts."""
+        self.clocks = CompanyClocks(self.database, company, instants.now)
+        return self.clocks
+
+    def moves_clocks(self, next_due: NextOf, do_due: DoneOf) -> None:
+        """The gateway moves the clocks of sandboxes in this process: see `CompanyClockService`."""
+        service = CompanyClockService(self.clocks, next_due, do_due, self._settle)
+        self.serve(company_clock_pb2.DESCRIPTOR.services_by_name["CompanyClockService"], service)
+
+    async def _settle(self, company_id: int) -> bool:
+        """Takes in what other contexts have recorded, and publishes what this one has of the company. Whether all of
+        it is published."""
+        if self._consumer is not None:
+            await self._consumer.catch_up()
+        return self._relay is None or await self._relay.publish_of(company_id)
 
     def sweeps(self, *sweeps: Sweep) -> None:
-        """This process runs these sweeps on schedule."""
-        stale = ScheduledSweeps(sweeps, self._record_future_sweep)
+        """This process runs these sweeps on schedule, and in sandboxes whose clocks are moved."""
+        stale = ScheduledSweeps(sweeps, self.clocks, self._record_future_sweep)
+        self.moves_clocks(stale.next_due, stale.do_due)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
 

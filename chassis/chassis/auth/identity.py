@@ -58,6 +58,8 @@ class Identity:
     """When a person last confirmed who they are, in seconds since 1970; 0: not known. See the option `step_up`."""
     session_id: int | None = None
     """The session in which a person calls."""
+    is_sandbox: bool = False
+    """Whether the company of an integration or a person is a sandbox. The gateway says so; for others it is False."""
     only_service: str = ""
     """The only RPC service that the token opens, by its full name, until the person has a second factor; "": all."""
 
@@ -142,6 +144,7 @@ class TokenSigner:
             "staff_id": identity.staff_id,
         }
         of_session = ("stepped_up_at", "session_id", "only_service")
+        payload |= {"sandbox": True} if identity.is_sandbox else {}
         payload |= {name: value for name in of_session if (value := getattr(identity, name))}
         return jwt.encode(payload, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
 
@@ -200,6 +203,7 @@ class TokenVerifier:
             staff_id=payload.get("staff_id"),
             stepped_up_at=stepped_up_at,
             session_id=session_id or None,
+            is_sandbox=payload.get("sandbox") is True,
             only_service=str(payload.get("only_service") or ""),
         )
         return expires, identity

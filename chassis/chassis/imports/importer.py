@@ -24,6 +24,7 @@ from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
+from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.instants import Clock
 from chassis.writes.idempotency import Claim, Ledger, check_key
 from makeready.common.v1 import documents_pb2 as common
@@ -150,7 +151,8 @@ class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""
 
     def __init__(self, kind: type[Row], company_id: int, clock: Clock) -> None:
-        self.kind, self._clock = kind, clock
+        self.kind, self.clock = kind, clock
+        """The clock is the company's."""
         self.company_id = company_id
         self.moment = datetime.datetime.min
         self.results: list[common.ImportResult] = []
@@ -161,7 +163,7 @@ class Batch(Generic[Row]):
         for row in sent:
             self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
-                line: ImportRow[Row] = ImportRow(*_read(self.kind, row.json, self._clock), result)
+                line: ImportRow[Row] = ImportRow(*_read(self.kind, row.json, self.clock), result)
                 if line.row.external_id in self.good:
                     raise invalid_request("external_id stands in the file twice.", "external_id")
                 self.good[line.row.external_id] = line
@@ -202,7 +204,7 @@ class Batch(Generic[Row]):
     def has_locks(self) -> None:
         """The batch holds the locks that it needs: `moment` is from now on later than every event that other
         transactions published while it waited for them."""
-        self.moment = max(self.moment, self._clock())
+        self.moment = max(self.moment, self.clock())
 
     async def save(self, connection: Connection, stored: ImportTable, defaults: Values) -> list[NewValues]:
         """Inserts new records and updates those that differ; returns both, with their ids and versions."""
@@ -287,12 +289,12 @@ class _DryRunDone(Exception):  # noqa: N818 - not an error
 class Importer:
     """Runs batches: each is one transaction, under the company's import lock."""
 
-    def __init__(self, database: Database, outbox: Outbox, claims: sa.Table, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, claims: sa.Table, clocks: CompanyClocks) -> None:
         """The context's ledger is `claims` (see `chassis.writes.idempotency`)."""
         self._database = database
         self._ledger = Ledger(claims)
         self._outbox = outbox
-        self._clock = clock
+        self._clocks = clocks
 
     async def run(
         self,
@@ -314,7 +316,7 @@ class Importer:
         if len(request.rows) > ROWS_MAX:
             raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
         claim = _claim(request, kind, company_id)
-        batch = Batch(kind, company_id, self._clock)
+        batch = Batch(kind, company_id, await self._clocks.of(call))
         for start in range(0, len(request.rows), ROWS_AT_ONCE):
             batch.read(request.rows[start : start + ROWS_AT_ONCE])
             await asyncio.sleep(0)
@@ -343,7 +345,8 @@ class Importer:
             if done is not None:
                 return done
             await lock_company_imports(connection, batch.company_id)
-            batch.moment = self._clock()
+            batch.clock = await self._clocks.of(call, connection)  # it may have moved while the batch waited
+            batch.moment = batch.clock()
             references = await save(connection, batch)
             if dry_run:
                 raise _DryRunDone

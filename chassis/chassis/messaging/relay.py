@@ -31,6 +31,8 @@ from makeready.events.v1 import events_pb2 as pb
 BATCH = 200
 POLL_SECONDS = 1.0
 CLAIM_SECONDS = 15
+SETTLE_SECONDS = 2.0
+CLAIMED_SECONDS = 0.01
 COUNT_SECONDS = 10.0  # counting takes longer the more events wait
 # NATS writes each message to its file before it acknowledges it. So waiting events share a message, up to this size.
 PACK_BYTES = 128 * 1024
@@ -88,6 +90,8 @@ class Relay:
         self._published = Statement(sa.update(t).where(mine).values(published_at=sa.func.now()))
         self._release = Statement(sa.update(t).where(mine).values(claimed_until=sa.text("'-infinity'")))
         self._unpublished = Statement(sa.select(sa.func.count()).where(t.c.published_at.is_(None)))
+        first = sa.select(t.c.message).where(t.c.published_at.is_(None)).order_by(t.c.event_id)
+        self._first_unpublished = Statement(first.limit(sa.literal_column(str(BATCH))))
         self._events = Statement(sa.select(t.c.subject, t.c.message).where(mine))
         recorded = sa.select(t.c.event_id).where(
             t.c.recorded_at >= param("since", TIME),
@@ -154,6 +158,23 @@ class Relay:
             await self._database.execute(self._release, ids=unpublished)
             raise failed[0]
         return len(rows)
+
+    async def publish_of(self, company_id: int) -> bool:
+        """Publishes what waits, until no event of the company does. False if one still waits after SETTLE_SECONDS, or
+        while NATS is away."""
+        give_up_at = time.monotonic() + SETTLE_SECONDS
+        while True:
+            waiting = await self._database.rows(self._first_unpublished)
+            is_cut = len(waiting) == BATCH
+            if not is_cut and all(pb.Event.FromString(row["message"]).company_id != company_id for row in waiting):
+                return True
+            if time.monotonic() >= give_up_at or not self._transport.is_connected:
+                return False
+            try:
+                if not await self.publish_some():  # another relay has claimed them
+                    await asyncio.sleep(CLAIMED_SECONDS)
+            except FAULTS:
+                return False
 
     async def _publish(self, pack: Sequence[Record]) -> None:
         subject, message, first_id = itemgetter("subject", "message", "event_id")(pack[0])

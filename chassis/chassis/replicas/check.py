@@ -20,7 +20,7 @@ from chassis.auth.clients import ServiceClient
 from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Produced
 from chassis.refusals import Refusal, Unavailable
-from chassis.replicas.tables import Fields, Key, Reference, Replicas, value_of
+from chassis.replicas.tables import ONLY_GROWS, Fields, Key, Reference, Replicas, value_of
 from makeready.events.v1 import events_pb2, replicas_pb2
 
 PAGE_ROWS = 1000
@@ -180,7 +180,13 @@ def _stored_key(row: Fields) -> Key:
 
 
 def _same(row: Reference, stored: Fields | None) -> bool:
-    return stored is not None and all(value_of(row, name) == value for name, value in stored.items())
+    """Whether the stored row says what its owner's does. A value that only grows may be further than the owner's."""
+    if stored is None:
+        return False
+    return all(
+        value_of(row, name) == value or (name == ONLY_GROWS and value_of(row, name) < value)
+        for name, value in stored.items()
+    )
 
 
 def _doubtful(rows: Sequence[Reference], stored: Mapping[int, Fields]) -> set[int]:

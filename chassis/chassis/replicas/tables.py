@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from google.protobuf.duration_pb2 import Duration
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
@@ -14,11 +15,13 @@ from chassis.db.statements import Statement, TableColumn, param
 from makeready.events.v1.events_pb2 import References
 
 Fields = dict[str, Any]
+ONLY_GROWS = "clock_offset"
+"""A replica keeps the greatest value of this column that it has seen, so no late or rebuilt row turns a clock back."""
 
 
 def company_replica(metadata: sa.MetaData) -> sa.Table:
     """The companies, which are the tenants: every row of a context belongs to one. A company that has not arrived yet
-    counts as active."""
+    counts as active and live."""
     return sa.Table(
         "company",
         metadata,
@@ -27,6 +30,11 @@ def company_replica(metadata: sa.MetaData) -> sa.Table:
         sa.Column("name", sa.Text, nullable=False, server_default=sa.text("''")),
         sa.Column("active", sa.Boolean, nullable=False, server_default=sa.text("true")),
         sa.Column("timezone", sa.Text, nullable=False, server_default=sa.text("'UTC'")),
+        sa.Column("is_sandbox", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        # How far the company's clock is ahead of the real one.
+        sa.Column(ONLY_GROWS, sa.Interval, nullable=False, server_default=sa.text("'0'")),
+        # Nothing of such a company is kept or accepted. Its row stays for good.
+        sa.Column("ended", sa.Boolean, nullable=False, server_default=sa.text("false")),
     )
 
 
@@ -100,7 +108,9 @@ class Replica:
         self._names = [column.name for column in table.c]
         rows = array_rows_of(table, self._names)
         put = insert(table).from_select(self._names, sa.select(*rows.c).order_by(rows.c.id), include_defaults=False)
-        changed = {name: put.excluded[name] for name in self._names if name != "id"}
+        changed: dict[str, Any] = {name: put.excluded[name] for name in self._names if name != "id"}
+        if ONLY_GROWS in changed:
+            changed[ONLY_GROWS] = sa.func.greatest(table.c[ONLY_GROWS], put.excluded[ONLY_GROWS])
         newer = put.excluded.version > table.c.version
         update = put.on_conflict_do_update
         self._puts = [
@@ -144,7 +154,9 @@ class Replica:
 
 
 def value_of(row: Any, name: str) -> Any:
-    """A field of a reference; None for an optional one that is absent."""
+    """A field of a reference; None for an optional one that is absent. A duration is a timedelta, 0 if it is absent."""
+    if isinstance(duration := getattr(row, name), Duration):
+        return duration.ToTimedelta()
     field = row.DESCRIPTOR.fields_by_name[name]
     return getattr(row, name) if not field.has_presence or row.HasField(name) else None
 

@@ -14,6 +14,7 @@ from chassis.refusals import invalid_request
 
 LENGTH = 27
 Clock = Callable[[], datetime.datetime]
+BEGINNING, END = (at.replace(tzinfo=datetime.UTC) for at in (datetime.datetime.min, datetime.datetime.max))
 _TICK = datetime.timedelta(microseconds=1)
 
 
@@ -74,6 +75,26 @@ def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
     while datetime.datetime.combine(day, datetime.time(6), zone).astimezone(datetime.UTC) > now:
         day -= datetime.timedelta(days=1)
     return day
+
+
+def morning_after(date: datetime.date, timezone: str) -> datetime.datetime:
+    """The first instant at which the date lies before `overdue_before`; of the last date that of the calendar's end."""
+    return _wall_clock(date, 1, datetime.time(6), timezone)
+
+
+def day_begins(date: datetime.date, timezone: str) -> datetime.datetime:
+    """The first instant at which `local_date` is the date, or a later one if the timezone skips it."""
+    return _wall_clock(date, 0, datetime.time(), timezone)
+
+
+def _wall_clock(date: datetime.date, days: int, time: datetime.time, timezone: str) -> datetime.datetime:
+    """The instant at which the wall clock shows this time, so many days after the date. The calendar's ends stand for
+    what lies beyond them."""
+    try:
+        day = date + datetime.timedelta(days=days)
+        return datetime.datetime.combine(day, time, _zone(timezone)).astimezone(datetime.UTC)
+    except OverflowError:
+        return BEGINNING if date.year == 1 else END
 
 
 def _zone(timezone: str) -> zoneinfo.ZoneInfo:

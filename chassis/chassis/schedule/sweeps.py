@@ -1,42 +1,101 @@
-"""A context's scheduled sweeps: they run one after another, at every slot and at an operator's request."""
+"""A context's scheduled sweeps: they run one after another, at every slot and at an operator's request.
+
+Those of live companies come first, as of one instant. Then each sandbox is swept, as of its own clock.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
+from chassis.schedule.clocks import LIVE, Companies, CompanyClocks
 from chassis.schedule.future_instants import RecordSweep, guard
 from makeready.common.v1 import sweeps_pb2 as pb
 
 PERIOD_SECONDS = 900  # timezone offsets are multiples of it
 YEARS = range(1971, 9000)  # local dates and later instants can be computed for these
 
-# Does the work due at an instant. Returns, by name, how often each event fired and how many records changed.
-Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
+
+class Due(NamedTuple):
+    """What falls due next in a company by time alone: when, and the event or the work by its name."""
+
+    at: datetime.datetime
+    what_is_due: str
+
+    @classmethod
+    def of(cls, at: datetime.datetime | None, what_is_due: str) -> Due | None:
+        return None if at is None else cls(at, what_is_due)
+
+
+class Sweep(Protocol):
+    """Work that time alone makes due."""
+
+    async def sweep(self, now: datetime.datetime, companies: Companies = LIVE) -> Mapping[str, int]:
+        """Does the work due at an instant. Returns, by name, how often each event fired and how many records
+        changed."""
+
+    async def next_due(self, company_id: int) -> Due | None:
+        """What falls due next in a company, and may be due already; None if nothing ever will be."""
 
 
 class ScheduledSweeps:
     """The sweeps of one context. Any number of processes may run them at once: due work is done once."""
 
-    def __init__(self, sweeps: Sequence[Sweep], record: RecordSweep | None = None) -> None:
+    def __init__(self, sweeps: Sequence[Sweep], clocks: CompanyClocks, record: RecordSweep | None = None) -> None:
         """`record` stores who starts a sweep as of a future instant."""
-        self._sweeps, self._record = sweeps, record
+        self._sweeps, self._clocks, self._record = sweeps, clocks, record
 
     async def sweep(self, now: datetime.datetime) -> dict[str, int]:
-        """Runs every sweep, even if one before it failed, then raises the first fault. Returns the counts."""
+        """Sweeps the live companies as of `now`, then each sandbox as of its own clock. Returns the counts of the live
+        ones. Runs every sweep, even if one before it failed, then raises the first fault."""
+        done, _ = await self._sweep_all(now)
+        return done
+
+    async def _sweep_all(self, now: datetime.datetime) -> tuple[dict[str, int], Counter[str]]:
+        """The counts of the live companies, and those of the sandboxes."""
         done: dict[str, int] = {}
-        faults = []
-        for sweep in self._sweeps:
-            try:
-                done |= await sweep(now)
-            except Exception as fault:
-                faults.append(fault)
+        faults = await self._run(now, LIVE, done)
+        in_sandboxes: Counter[str] = Counter()
+        for sandbox in await self._clocks.sandboxes():
+            of_sandbox: dict[str, int] = {}
+            faults += await self._run(sandbox.clock(), sandbox, of_sandbox)
+            in_sandboxes.update(of_sandbox)
         if faults:
             raise faults[0]
-        return done
+        return done, in_sandboxes
+
+    async def _run(self, now: datetime.datetime, companies: Companies, done: dict[str, int]) -> list[Exception]:
+        """Runs every sweep, and adds its counts to `done`. Returns the faults."""
+        faults = []
+        for scheduled in self._sweeps:
+            try:
+                done |= await scheduled.sweep(now, companies)
+            except Exception as fault:
+                faults.append(fault)
+        return faults
+
+    async def next_due(self, company_id: int) -> Due | None:
+        """What falls due first in a company: see `Sweep.next_due`."""
+        dues = [await scheduled.next_due(company_id) for scheduled in self._sweeps]
+        return min((due for due in dues if due is not None), default=None)
+
+    async def do_due(self, company_id: int) -> Mapping[str, int]:
+        """Does what is due in a sandbox by its own clock, until nothing is. Returns the counts. Raises Refusal 404 for
+        a live company, and the first fault of a sweep."""
+        counts: Counter[str] = Counter()
+        while True:
+            sandbox, done = await self._clocks.sandbox(company_id), dict[str, int]()
+            faults = await self._run(sandbox.clock(), sandbox, done)
+            counts.update(done)
+            if faults:
+                raise faults[0]
+            if not any(done.values()):
+                return counts
 
     async def RunScheduledSweeps(
         self, request: pb.RunScheduledSweepsRequest, call: Call
@@ -47,7 +106,9 @@ class ScheduledSweeps:
             now = datetime.datetime.min
         if now.year not in YEARS:
             raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")
+        # The sandboxes have their own time; an instant ahead moves none of them.
         await guard("stale", now, request, call, self._record)
-        response = pb.RunScheduledSweepsResponse(done=await self.sweep(now))
+        done, in_sandboxes = await self._sweep_all(now)
+        response = pb.RunScheduledSweepsResponse(done=done, done_in_sandboxes=in_sandboxes)
         response.now.FromDatetime(now)
         return response

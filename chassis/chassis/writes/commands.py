@@ -20,7 +20,8 @@ from chassis.db.statements import NewValues, Values
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from chassis.runtime.failpoints import failpoint
-from chassis.schedule.instants import now
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
 from chassis.writes.idempotency import CLAIM, IDEMPOTENCY_KEY, Claim, Ledger, check_key
 from makeready.events.v1.events_pb2 import References
@@ -78,19 +79,27 @@ def claim_of_actor(call: Call, request: Any, company: int) -> Claim:
 class Command:
     """One command in its transaction."""
 
-    def __init__(self, commands: CommandRunner, connection: Connection, call: Call, company: int | None = None) -> None:
-        self._commands = commands
+    def __init__(
+        self, commands: CommandRunner, connection: Connection, call: Call, company: int | None, clock: Clock
+    ) -> None:
+        """The clock is the company's."""
+        self._commands, self._clock = commands, clock
         self.connection = connection
         self.call = call
         self.company_id = company or company_id(call)
-        self.now = commands.clock()
+        self.now = clock()
         self._last_instant = self.now - _TICK
+
+    @property
+    def real_now(self) -> datetime.datetime:
+        """The real clock, which `now` is ahead of in a sandbox. What is retained has its instants."""
+        return self._commands.clocks.real()
 
     def next_instant(self, updated_at: datetime.datetime) -> datetime.datetime:
         """The instant of a locked record's change: later than its last change, even if the clock is behind, and later
         than every event published about it while this command waited for the lock. Each call returns a later one, so
         that two events of one record differ in occurred_at; the record's updated_at is the last of them."""
-        self._last_instant = max(self._commands.clock(), updated_at + _TICK, self._last_instant + _TICK)
+        self._last_instant = max(self._clock(), updated_at + _TICK, self._last_instant + _TICK)
         return self._last_instant
 
     async def audit(self, action: str, subject: str, subject_id: int, before: Values, after: Values) -> None:
@@ -137,12 +146,13 @@ class CommandRunner(Ledger):
         claims: sa.Table,
         audit: Audit,
         outbox: Outbox | None = None,
-        clock: Callable[[], datetime.datetime] = now,
+        clocks: CompanyClocks | None = None,
     ) -> None:
-        """A context that publishes no events has no outbox."""
+        """A context that publishes no events has no outbox; one whose records know no sandboxes has the real clock."""
         super().__init__(claims)
         self._database = database
-        self.audit, self._outbox, self.clock = audit, outbox, clock
+        self.audit, self._outbox = audit, outbox
+        self.clocks = clocks or CompanyClocks(database)
 
     @property
     def outbox(self) -> Outbox:
@@ -178,7 +188,8 @@ class CommandRunner(Ledger):
             async with self._database.waiters, self._database.transaction() as connection:
                 stored = await self.stored_in(connection, claim)
                 if stored is None:
-                    command = Command(self, connection, call, record_company)
+                    clock = await self.clocks.of(call, connection, record_company)
+                    command = Command(self, connection, call, record_company, clock)
                     answer = await work(command)
                     failpoint("write-decided")
                     await self.keep(connection, claim, answer.SerializeToString())

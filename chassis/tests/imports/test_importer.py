@@ -28,6 +28,7 @@ from chassis.imports.importer import (
 )
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.clocks import CompanyClocks
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import AssetReference, Event, References
 from testkit.patience import PATIENCE_SECONDS
@@ -73,7 +74,7 @@ class Parcels:
         self.database = database
         self.now = NOON
         self.events = Outbox("svc-parcels", outbox)
-        self.importer = Importer(database, self.events, claims, lambda: self.now)
+        self.importer = Importer(database, self.events, claims, CompanyClocks(database, real=lambda: self.now))
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
         self.may_end.set()
 

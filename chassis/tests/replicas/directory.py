@@ -10,6 +10,15 @@ metadata = sa.MetaData()
 company = company_replica(metadata)
 staff = replica_table(metadata, "staff")
 OWNED = {
-    "companies": sa.select(company.c.id, company.c.version, company.c.name, company.c.active, company.c.timezone),
+    "companies": sa.select(
+        company.c.id,
+        company.c.version,
+        company.c.name,
+        company.c.active,
+        company.c.timezone,
+        company.c.is_sandbox,
+        company.c.clock_offset,
+        company.c.ended,
+    ),
     "staff": sa.select(staff.c.id, staff.c.version, staff.c.company_id, staff.c.name, staff.c.external_id),
 }

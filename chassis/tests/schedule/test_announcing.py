@@ -17,7 +17,8 @@ from chassis.db.statements import TIME, Statement
 from chassis.messaging.outbox import Outbox, outbox_table
 from chassis.replicas.tables import company_replica
 from chassis.schedule.announcing import Announcement, Announcer
-from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
+from chassis.schedule.clocks import Companies
+from chassis.schedule.overdue import ROWS_AT_ONCE, FallsDue, Overdue
 from makeready.events.v1.events_pb2 import Event
 from testkit.plugin import PostgresServer
 
@@ -25,6 +26,7 @@ from ..databases import database_with
 
 NOON = datetime.datetime(2026, 3, 8, 12, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)
+A_SECOND_LATER = Companies(lambda: NOON + SECOND)
 
 metadata = sa.MetaData()
 company = company_replica(metadata)
@@ -77,8 +79,9 @@ def announcer(database: Database, events: Outbox) -> Announcer:
         chore,
         lambda _day, now: (chore.c.due_at <= now, chore.c.announced_at.is_(None)),
         chore.select(),
+        FallsDue(chore.c.due_at),
     )
-    return Announcer("ticket.stale", overdue, events, MARK, announce, lambda: NOON + SECOND)
+    return Announcer("ticket.stale", overdue, events, MARK, announce)
 
 
 async def published(database: Database) -> list[Event]:
@@ -89,7 +92,7 @@ async def published(database: Database) -> list[Event]:
 async def test_each_overdue_row_is_announced_once_and_marked(database: Database) -> None:
     await fill(database, 7)
     events = Outbox("svc-chores", outbox)
-    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 5}
+    assert await announcer(database, events).sweep(NOON, A_SECOND_LATER) == {"ticket.stale": 5}
     assert events.woken.is_set()
     announced = await published(database)
     assert sorted((event.company_id, event.public.entity_id) for event in announced) == [
@@ -104,7 +107,7 @@ async def test_each_overdue_row_is_announced_once_and_marked(database: Database)
     marked = await database.rows(Statement(sa.select(chore.c.announced_at).distinct()))
     assert [row[0] for row in marked] == [NOON + SECOND], "those without an event are marked, too"
     events.woken.clear()
-    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 0}
+    assert await announcer(database, events).sweep(NOON, A_SECOND_LATER) == {"ticket.stale": 0}
     assert len(await published(database)) == 5 and not events.woken.is_set()
 
 
@@ -115,7 +118,8 @@ async def test_what_is_not_due_yet_is_left(database: Database) -> None:
 
 async def test_several_processes_at_once_announce_each_row_once(database: Database) -> None:
     await fill(database, 3 * ROWS_AT_ONCE)
-    done = await asyncio.gather(*(announcer(database, Outbox("svc-chores", outbox)).sweep(NOON) for _ in range(3)))
+    several = [announcer(database, Outbox("svc-chores", outbox)) for _ in range(3)]
+    done = await asyncio.gather(*(announcing.sweep(NOON, A_SECOND_LATER) for announcing in several))
     ids = [counted.public.entity_id for counted in await published(database)]
     assert len(ids) == len(set(ids)) == 2 * ROWS_AT_ONCE == sum(counted["ticket.stale"] for counted in done)
 
@@ -129,12 +133,12 @@ async def test_a_mark_that_fails_takes_its_events_with_it(database: Database, mo
     events = Outbox("svc-chores", outbox)
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
         patch.setattr(MARK, "run", fails)
-        await announcer(database, events).sweep(NOON)
+        await announcer(database, events).sweep(NOON, A_SECOND_LATER)
     assert await published(database) == [] and not events.woken.is_set()
-    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 2}
+    assert await announcer(database, events).sweep(NOON, A_SECOND_LATER) == {"ticket.stale": 2}
 
 
 def test_an_event_that_the_contract_does_not_name_is_refused_when_the_service_starts() -> None:
     nothing: Any = None
     with pytest.raises(ValueError, match="EventKey"):
-        Announcer("ticket.reopened", nothing, nothing, nothing, nothing, nothing)
+        Announcer("ticket.reopened", nothing, nothing, nothing, nothing)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.schedule.instants import overdue_before
+from chassis.schedule.instants import BEGINNING, END, day_begins, local_date, morning_after, overdue_before
 
 ZONES = st.sampled_from(
     [
@@ -36,6 +37,28 @@ def test_the_day_is_the_latest_whose_six_o_clock_has_passed(now: datetime.dateti
         for date in (day, day + datetime.timedelta(days=1))
     ]
     assert mornings[0] <= now.timestamp() < mornings[1]
+
+
+TICK = datetime.timedelta(microseconds=1)
+
+
+@given(MOMENTS.map(datetime.datetime.date), ZONES)
+def test_a_date_is_over_from_the_first_instant_of_its_morning_after(date: datetime.date, timezone: str) -> None:
+    at = morning_after(date, timezone)
+    assert overdue_before(at - TICK, timezone) <= date < overdue_before(at, timezone)
+
+
+@given(MOMENTS.map(datetime.datetime.date), ZONES)
+def test_a_day_has_begun_from_its_first_instant(date: datetime.date, timezone: str) -> None:
+    at = day_begins(date, timezone)
+    assert local_date(at - TICK, timezone) < date <= local_date(at, timezone)
+
+
+@pytest.mark.parametrize("begins", [morning_after, day_begins])
+def test_the_calendar_ends_where_no_later_instant_can_be_reckoned(begins: Any) -> None:
+    for timezone in ("UTC", "Pacific/Apia", "Pacific/Honolulu"):
+        assert BEGINNING <= begins(datetime.date.min, timezone) < begins(datetime.date(2, 1, 1), timezone)
+        assert begins(datetime.date(9998, 1, 1), timezone) < begins(datetime.date.max, timezone) <= END
 
 
 @given(MOMENTS, st.timedeltas(datetime.timedelta(), datetime.timedelta(days=3)), ZONES)

@@ -14,7 +14,8 @@ from asyncpg import Record
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.replicas.tables import company_replica
-from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
+from chassis.schedule.clocks import Companies
+from chassis.schedule.overdue import ROWS_AT_ONCE, FallsDue, Overdue
 from testkit.patience import PATIENCE_SECONDS
 from testkit.plans import statement_plan
 from testkit.plugin import PostgresServer
@@ -42,13 +43,17 @@ TELL = Statement(
 NOW = datetime.datetime(2026, 3, 8, 12, 30, tzinfo=datetime.UTC)
 
 
-def overdue(database: Database, **options: Any) -> Overdue:
+BY_DATE = FallsDue(chore.c.due_date)
+
+
+def overdue(database: Database, falls_due: FallsDue = BY_DATE, **options: Any) -> Overdue:
     return Overdue(
         database,
         company,
         chore,
         lambda day, _now: (chore.c.due_date < day, sa.not_(chore.c.is_announced)),
         sa.select(chore.c.company_id, chore.c.id, chore.c.due_date),
+        falls_due,
         **options,
     )
 
@@ -115,6 +120,42 @@ async def test_the_company_and_its_morning_decide(database: Database) -> None:
     assert await overdue(database).each(NOW + datetime.timedelta(minutes=30), announced) == 1
     assert announced.ids == [10, 50, 20]
     assert await overdue(database).each(NOW, announced) == 0
+
+
+async def _make_sandboxes(database: Database, *company_ids: int) -> None:
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE company SET is_sandbox = true WHERE id = any($1)", company_ids)
+
+
+async def test_a_sandbox_is_searched_alone_and_live_companies_without_it(database: Database) -> None:
+    for company_id in (1, 2, 5):
+        await _fill(database, company_id, 10 * company_id, 1)
+    await _make_sandboxes(database, 2, 3)
+    live, sandbox, later = Announced(), Announced(), NOW + datetime.timedelta(hours=1)
+    assert await overdue(database).each(later, live) == 2 and live.ids == [10, 50]
+    for company_id, many in ((1, 0), (3, 0), (99, 0), (2, 1)):
+        companies = Companies(lambda: later, company_id)
+        assert await overdue(database).each(later, sandbox, companies) == many
+    assert sandbox.ids == [20]
+
+
+async def test_the_next_instant_is_the_first_at_which_a_row_is_due(database: Database) -> None:
+    for company_id in (1, 2, 3, 4, 5):
+        await _fill(database, company_id, 10 * company_id, 1, due="2026-03-10")
+        await _fill(database, company_id, 10 * company_id + 1, 1, due="2026-03-09")
+    tick, search = datetime.timedelta(microseconds=1), overdue(database)
+    await _make_sandboxes(database, 2)
+    for company_id, at in ((1, "2026-03-10T06:00Z"), (2, "2026-03-10T13:00Z"), (5, "2026-03-10T06:00Z")):
+        due_at = await search.next_due(company_id)
+        assert due_at == datetime.datetime.fromisoformat(at)
+    assert {company_id: await search.next_due(company_id) for company_id in (3, 4, 99)} == {3: None, 4: None, 99: None}
+    announced, due_at = Announced(), datetime.datetime(2026, 3, 10, 13, tzinfo=datetime.UTC)
+    sandbox = Companies(lambda: due_at, 2)
+    assert await search.each(due_at - tick, announced, sandbox) == 0
+    assert await search.each(due_at, announced, sandbox) == 1 and announced.ids == [21]
+    assert await search.next_due(2) == due_at + datetime.timedelta(days=1)
+    await search.each(due_at + datetime.timedelta(days=1), announced, sandbox)
+    assert await search.next_due(2) is None
 
 
 async def test_many_go_a_few_at_a_time(database: Database) -> None:
@@ -213,7 +254,9 @@ async def test_what_the_index_has_first_comes_first(database: Database) -> None:
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE chore SET due_date = due_date - id::int")
     announced = Announced()
-    assert await overdue(database, order=[chore.c.due_date]).each(NOW, announced) == len(ids)
+    assert await overdue(database, falls_due=FallsDue(chore.c.due_date, order=[chore.c.due_date])).each(
+        NOW, announced
+    ) == len(ids)
     assert announced.ids[:ROWS_AT_ONCE] == [*ids][50:]
 
 

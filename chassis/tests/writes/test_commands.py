@@ -21,6 +21,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes.audit import Audit
 from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.idempotency import KEY_CHARACTERS_MAX
@@ -70,7 +71,13 @@ async def database(opened: Database) -> Database:
 
 @pytest.fixture
 def commands(database: Database) -> CommandRunner:
-    return CommandRunner(database, claims, Audit(audit, database), Outbox("svc-parcels", outbox), lambda: NOW)
+    return CommandRunner(
+        database,
+        claims,
+        Audit(audit, database),
+        Outbox("svc-parcels", outbox),
+        CompanyClocks(database, real=lambda: NOW),
+    )
 
 
 def request(key: str = "key-1", **values: object) -> object:
@@ -252,9 +259,8 @@ async def test_references_are_published_with_the_instant_of_the_command(
 
 async def test_a_change_is_always_after_the_records_last_one(database: Database) -> None:
     clock = iter([NOW, NOW, NOW + SECOND, NOW])
-    commands = CommandRunner(
-        database, claims, Audit(audit, database), Outbox("svc-parcels", outbox), lambda: next(clock)
-    )
+    clocks = CompanyClocks(database, real=lambda: next(clock))
+    commands = CommandRunner(database, claims, Audit(audit, database), Outbox("svc-parcels", outbox), clocks)
 
     async def asks(command: Command) -> Document:
         tick = datetime.timedelta(microseconds=1)

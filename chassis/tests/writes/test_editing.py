@@ -19,6 +19,7 @@ from chassis.db.statements import Statement, param
 from chassis.messaging.outbox import Outbox, outbox_table
 from chassis.records.shapes import Shape
 from chassis.refusals import Refusal
+from chassis.schedule import instants
 from chassis.writes.audit import Audit, audit_table
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields, EditableTable, RecordEditor, audited
@@ -101,12 +102,12 @@ class Editing:
 
     async def add(self, boats: RecordEditor[Boat], *, parts: Any = None, **values: Any) -> int:
         async with self.database.transaction() as connection:
-            command = Command(self._runner, connection, self._call)
+            command = Command(self._runner, connection, self._call, None, instants.now)
             return (await boats.save_new(command, values, parts=parts)).record.entity_id
 
     async def change(self, boats: RecordEditor[Boat], boat_id: int, at: Any = None, **values: Any) -> Boat:
         async with self.database.transaction() as connection:
-            command = Command(self._runner, connection, self._call)
+            command = Command(self._runner, connection, self._call, None, instants.now)
             locked = await boats.lock(command, boat_id)
             return (await boats.save(command, locked, values, at=at)).record
 

@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
         description="Does in every service what the clock starts: fires ticket.stale, inspection.stale, "
         "turn.task.stale and pm.stale where they are due, vacates units the morning after their residents leave, "
         "looks at vendors' insurance. What was done once is not done again. The services do the same at every quarter "
-        "of an hour.",
+        "of an hour. Sandboxes come after live companies, each as of its own clock, whatever --now says.",
     )
     telling.add_argument("--now", metavar="TIME", type=types.instant, help="what is due as of then (default: now)")
     _add_confirmation(telling)
@@ -184,14 +184,20 @@ async def sweep_stale(operator: Operator, arguments: argparse.Namespace) -> Answ
 
     answers = await _everywhere(operator, ask)
     done: Counter[str] = Counter()
+    in_sandboxes: Counter[str] = Counter()
     for answer in answers.values():
         if answer is not None:
             done.update(answer.done)
+            in_sandboxes.update(answer.done_in_sandboxes)
     idle = [service for service, answer in answers.items() if answer is None]
     if len(idle) == len(answers):
         raise CommandError("No service that runs has such a sweep; are they of another release?")
-    value = {"now": instant(request.now), "done": dict(sorted(done.items()))}
+    value: dict[str, object] = {"now": instant(request.now), "done": dict(sorted(done.items()))}
     lines = [f"As of {value['now']}:", *(f"  {name}: {count}" for name, count in sorted(done.items()))]
+    if any(in_sandboxes.values()):
+        value["done_in_sandboxes"] = dict(sorted(in_sandboxes.items()))
+        lines.append("In sandboxes, each as of its own clock:")
+        lines += [f"  {name}: {count}" for name, count in sorted(in_sandboxes.items())]
     if idle:
         lines.append(f"Nothing of the kind is done by {', '.join(idle)}.")
     return Answer(value, "\n".join(lines))

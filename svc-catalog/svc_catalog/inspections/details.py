@@ -11,7 +11,8 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.lists.paging import limit_of
 from chassis.refusals import invalid_request
-from chassis.schedule.instants import Clock, local_date
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import local_date
 from chassis.writes.editing import no_such
 from makeready.catalog.v1 import inspection_details_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
@@ -29,8 +30,8 @@ _RESULTS = dict(zip(rules.INSPECTION_RESULTS, pb.InspectionResult.values()[1:], 
 class InspectionDetailsService:
     """Finds and counts inspections for people."""
 
-    def __init__(self, database: Database, links_url: str, clock: Clock) -> None:
-        self._database, self._links_url, self._clock = database, links_url, clock
+    def __init__(self, database: Database, links_url: str, clocks: CompanyClocks) -> None:
+        self._database, self._links_url, self._clocks = database, links_url, clocks
 
     async def SearchInspections(
         self, request: pb.SearchInspectionsRequest, call: identity.Call
@@ -39,7 +40,7 @@ class InspectionDetailsService:
         places, (statuses, results) = _places(request), _states(request)
         days = day_pages.days_between(request, "from_date", "to_date")
         after = day_pages.position_of(request.after) if request.HasField("after") else None
-        today = await self._today(company_id)
+        today = await self._today(call)
         if request.late:
             statuses = [status for status in rules.OPEN_STATUSES if not statuses or status in statuses]
             days = days._replace(last=min(days.last, today - _ONE_DAY))
@@ -90,7 +91,7 @@ class InspectionDetailsService:
         days = [first + number * _ONE_DAY for number in range(count)]
         ids_by_day = await q.ids_by_day(self._database, company_id, _places(request), states, days, COUNTED_OF_A_DAY)
         listed = {day: ids[:limit] for day, ids in ids_by_day.items()}
-        today = await self._today(company_id)
+        today = await self._today(call)
         rows = await q.inspections_by_ids(
             self._database, company_id, [inspection_id for ids in listed.values() for inspection_id in ids]
         )
@@ -109,7 +110,7 @@ class InspectionDetailsService:
         self, request: pb.GetInspectionDetailsRequest, call: identity.Call
     ) -> pb.GetInspectionDetailsResponse:
         company_id = identity.company_id(call)
-        today = await self._today(company_id)
+        today = await self._today(call)
         messages = await self._messages(company_id, [request.inspection_id], today)
         if not messages:
             raise no_such("inspection")
@@ -120,7 +121,7 @@ class InspectionDetailsService:
     ) -> pb.CountInspectionsResponse:
         company_id = identity.company_id(call)
         places = _places(request)
-        today = await self._today(company_id)
+        today = await self._today(call)
         late = day_pages.Days(day_pages.FIRST_DAY, today - _ONE_DAY)
         week = day_pages.Days(today, today + 6 * _ONE_DAY)
         searches: dict[str, tuple[Sequence[str], day_pages.Days]] = {
@@ -135,9 +136,10 @@ class InspectionDetailsService:
             setattr(answer, name, await q.counted(self._database, company_id, search))
         return answer
 
-    async def _today(self, company_id: int) -> datetime.date:
+    async def _today(self, call: identity.Call) -> datetime.date:
+        now = await self._clocks.now(call)
         async with self._database.connection() as connection:
-            return local_date(self._clock(), await timezone_of(connection, company_id))
+            return local_date(now, await timezone_of(connection, identity.company_id(call)))
 
     async def _messages(self, company_id: int, ids: Sequence[int], today: datetime.date) -> list[pb.InspectionDetails]:
         """In the order of the ids."""

@@ -10,8 +10,7 @@ from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer, encode
 from chassis.schedule.announcing import Announcement, Announcer
-from chassis.schedule.instants import Clock
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.overdue import FallsDue, Overdue
 from svc_catalog.inspections import queries as q
 from svc_catalog.inspections.records import Inspection
 from svc_catalog.inspections.tables import inspection
@@ -20,7 +19,7 @@ from svc_catalog.schema import company
 INSPECTION_STALE = "inspection.stale"
 
 
-def overdue_inspections(database: Database, outbox: Outbox, renderer: Renderer[Inspection], clock: Clock) -> Announcer:
+def overdue_inspections(database: Database, outbox: Outbox, renderer: Renderer[Inspection]) -> Announcer:
     """Fires `inspection.stale` once for each inspection, on the morning after its scheduled date."""
 
     def announce(row: Record, _now: datetime.datetime, at: datetime.datetime) -> Announcement:
@@ -28,5 +27,7 @@ def overdue_inspections(database: Database, outbox: Outbox, renderer: Renderer[I
         mark = {"company_id": row["company_id"], "id": record.entity_id, "stale_announced_at": at}
         return Announcement(row["company_id"], record.entity_id, at, encode(record), mark)
 
-    overdue = Overdue(database, company, inspection, q.overdue, q.OVERDUE_INSPECTIONS)
-    return Announcer(INSPECTION_STALE, overdue, outbox, q.MARK_ANNOUNCED, announce, clock)
+    overdue = Overdue(
+        database, company, inspection, q.overdue, q.OVERDUE_INSPECTIONS, FallsDue(inspection.c.scheduled_date)
+    )
+    return Announcer(INSPECTION_STALE, overdue, outbox, q.MARK_ANNOUNCED, announce)

@@ -16,7 +16,8 @@ from chassis.lists.paging import limit_of
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import invalid_request
-from chassis.schedule.instants import Clock, printed
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import printed
 from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.editing import EditableTable, RecordEditor, no_such
 from makeready.catalog.v1 import notices_pb2 as pb
@@ -43,10 +44,10 @@ class NoticesService:
         commands: CommandRunner,
         outbox: Outbox,
         links_url: str,
-        clock: Clock,
+        clocks: CompanyClocks,
     ) -> None:
         self.database, self.importer, self.commands, self.outbox = database, importer, commands, outbox
-        self._clock, self._links_url = clock, links_url
+        self._clocks, self._links_url = clocks, links_url
         self._renderer = NOTICE.renderer(links_url)
         self._notices = RecordEditor(
             "notice",
@@ -124,7 +125,7 @@ class NoticesService:
         return await self.commands.run(call, request, pb.DiscardNoticeResponse, work)
 
     async def PreviewNotice(self, request: pb.PreviewNoticeRequest, call: Call) -> pb.PreviewNoticeResponse:
-        company_id, now = identity.company_id(call), self._clock()
+        company_id, now = identity.company_id(call), await self._clocks.now(call)
         values = bodies.check(NoticeDraft, fields(request, *NoticeDraft.__struct_fields__))
         unit_ids = _unit_ids(request.unit_id)
         rules.check_audience(bool(unit_ids), values.area is not None)
@@ -186,7 +187,8 @@ class NoticesService:
             raise no_such("notice")
         record = self._renderer.record(row)
         units = await q.units_of(self.database, company_id, request.notice_id)
-        as_published = record if record.published_at else msgspec.structs.replace(record, published_at=self._clock())
+        published_at = record.published_at or await self._clocks.now(call)
+        as_published = msgspec.structs.replace(record, published_at=published_at)
         return pb.GetNoticeResponse(
             notice=_message(record),
             units=map(_unit, units),
@@ -194,7 +196,7 @@ class NoticesService:
         )
 
     async def CountNotices(self, _request: pb.CountNoticesRequest, call: Call) -> pb.CountNoticesResponse:
-        company_id, now = identity.company_id(call), self._clock()
+        company_id, now = identity.company_id(call), await self._clocks.now(call)
         lately = await q.counted_notices(self.database, company_id, now - LATELY, now)
         drafts = await q.counted_notices(self.database, company_id, q.NEVER, q.NEVER)
         return pb.CountNoticesResponse(drafts=drafts, published_lately=lately)

@@ -8,7 +8,8 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.lists.paging import limit_of
 from chassis.refusals import invalid_request
-from chassis.schedule.instants import Clock, local_date
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import local_date
 from chassis.writes.editing import no_such
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 from svc_catalog import day_pages
@@ -24,8 +25,8 @@ _STATES = dict(zip(rules.COMPLIANCE_STATES, pb.ComplianceState.values()[1:], str
 class VendorDetailsService:
     """Finds and counts vendors for people."""
 
-    def __init__(self, database: Database, links_url: str, clock: Clock) -> None:
-        self._database, self._links_url, self._clock = database, links_url, clock
+    def __init__(self, database: Database, links_url: str, clocks: CompanyClocks) -> None:
+        self._database, self._links_url, self._clocks = database, links_url, clocks
 
     async def SearchVendors(self, request: pb.SearchVendorsRequest, call: identity.Call) -> pb.SearchVendorsResponse:
         company_id, limit = identity.company_id(call), limit_of(request, day_pages.PAGE, day_pages.PAGE_MAX)
@@ -54,7 +55,9 @@ class VendorDetailsService:
             raise no_such("vendor")
         answer = pb.GetVendorDetailsResponse(vendor=self._message(row))
         if row.on_hold and row.held_at is not None:
-            held_by = await q.held_by(self._database, company_id, row.id, row.held_at)
+            # The audit log has the real clock's instants.
+            held_since = await self._clocks.real_before(call, row.held_at)
+            held_by = await q.held_by(self._database, company_id, row.id, held_since)
             if held_by is not None:
                 answer.held_by = held_by
         return answer
@@ -64,8 +67,9 @@ class VendorDetailsService:
         days = request.days if request.HasField("days") else DAYS
         if not 0 <= days <= DAYS_MAX:
             raise invalid_request(f"days must be from 0 to {DAYS_MAX}.", "days")
+        now = await self._clocks.now(call)
         async with self._database.connection() as connection:
-            today = local_date(self._clock(), await timezone_of(connection, company_id))
+            today = local_date(now, await timezone_of(connection, company_id))
         one_day = datetime.timedelta(days=1)
         lapsed = day_pages.Days(day_pages.FIRST_DAY, today - one_day)
         ending = day_pages.Days(today, today + one_day * days)

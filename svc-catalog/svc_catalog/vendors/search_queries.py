@@ -211,9 +211,10 @@ _HELD_BY = Statement(
 )
 
 
-async def held_by(database: Database, company_id: int, vendor_id: int, held_at: datetime.datetime) -> str | None:
-    """Who placed the hold or gave its present reason, as the audit log spells it; None if no entry says so."""
+async def held_by(database: Database, company_id: int, vendor_id: int, since: datetime.datetime) -> str | None:
+    """Who placed the hold or gave its present reason, as the audit log spells it; None if no entry says so. since: an
+    instant of the log at or before the hold."""
     actor: str | None = await database.value(
-        _HELD_BY, company_id=company_id, vendor_id=vendor_id, since=held_at - CLOCK_STEP_MAX
+        _HELD_BY, company_id=company_id, vendor_id=vendor_id, since=since - CLOCK_STEP_MAX
     )
     return actor

@@ -12,8 +12,10 @@ from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer
-from chassis.schedule.instants import Clock, after, local_date, slot_of
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.clocks import LIVE, Companies
+from chassis.schedule.instants import END, after, day_begins, local_date, slot_of
+from chassis.schedule.overdue import Days, FallsDue, Overdue
+from chassis.schedule.sweeps import Due
 from chassis.writes.audit import Audit
 from svc_catalog.schema import company
 from svc_catalog.vendors import queries as q
@@ -55,19 +57,22 @@ class _Snapshot:
 class ComplianceSnapshots:
     """Takes the hourly snapshot of vendors' insurance, and places vendors with lapsed insurance on hold."""
 
-    def __init__(
-        self, database: Database, outbox: Outbox, audit: Audit, renderer: Renderer[Vendor], clock: Clock
-    ) -> None:
-        self._overdue = Overdue(database, company, vendor, q.insurance_due, q.DUE_VENDORS, _day_of_snapshot)
-        self._outbox, self._audit, self._renderer, self._clock = outbox, audit, renderer, clock
+    def __init__(self, database: Database, outbox: Outbox, audit: Audit, renderer: Renderer[Vendor]) -> None:
+        falls_due = FallsDue(vendor.c.compliance_due_on, SNAPSHOTS)
+        self._overdue = Overdue(database, company, vendor, q.insurance_due, q.DUE_VENDORS, falls_due)
+        self._outbox, self._audit, self._renderer = outbox, audit, renderer
 
-    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+    async def next_due(self, company_id: int) -> Due | None:
+        """See `chassis.schedule.sweeps.Sweep`."""
+        return Due.of(await self._overdue.next_due(company_id), COMPLIANCE_CHANGED)
+
+    async def sweep(self, now: datetime.datetime, companies: Companies = LIVE) -> Mapping[str, int]:
         """Takes the snapshot as of the last full hour. Later sweeps in the hour evaluate only new records."""
         changed = held = 0
 
         async def save(connection: Connection, rows: Sequence[Record]) -> None:
             nonlocal changed, held
-            snapshots = [_snapshot(row, now, self._clock()) for row in rows]
+            snapshots = [_snapshot(row, now, companies.clock()) for row in rows]
             await q.save_compliance(connection, [snapshot.columns() for snapshot in snapshots])
             for snapshot in snapshots:
                 if snapshot.is_newly_held:
@@ -75,7 +80,7 @@ class ComplianceSnapshots:
             changed += sum(snapshot.finds_another_state for snapshot in snapshots)
             held += sum(snapshot.is_newly_held for snapshot in snapshots)
 
-        await self._overdue.each(now, save)
+        await self._overdue.each(now, save, companies)
         if held:
             self._outbox.wake()
         return {COMPLIANCE_CHANGED: changed, VENDOR_HOLD: held}
@@ -108,6 +113,19 @@ class ComplianceSnapshots:
 
 def _day_of_snapshot(now: datetime.datetime, timezone: str) -> datetime.date:
     return local_date(slot_of(now, SNAPSHOT_SECONDS), timezone)
+
+
+def _first_snapshot(date: datetime.date, timezone: str) -> datetime.datetime:
+    """The first full hour of the day."""
+    begins = day_begins(date, timezone)
+    hour = slot_of(begins, SNAPSHOT_SECONDS)
+    try:
+        return hour if hour == begins else hour + datetime.timedelta(seconds=SNAPSHOT_SECONDS)
+    except OverflowError:
+        return END
+
+
+SNAPSHOTS = Days(_day_of_snapshot, _first_snapshot)
 
 
 def _snapshot(row: Record, now: datetime.datetime, at: datetime.datetime) -> _Snapshot:

@@ -78,7 +78,10 @@ class TurnBoardService:
             raise invalid_request("clashes go with no status: they are of units with any.", "clashes")
         if request.HasField("after_id" if statuses else "after"):
             raise invalid_request("after_id belongs to the order of ids, and after to that of ready dates.", "after")
-        after, today = dates.position_after(request), await replica_queries.today(self.database, company_id)
+        after, today = (
+            dates.position_after(request),
+            await replica_queries.today(self.database, company_id, self.commands.clocks),
+        )
         if statuses:
             search = (company_id, statuses, after, rows + 1, today)
             units = await queries.under_way(self.database, *search, property_id)
@@ -104,7 +107,7 @@ class TurnBoardService:
 
     async def GetBoardUnit(self, request: pb.GetBoardUnitRequest, call: identity.Call) -> pb.GetBoardUnitResponse:
         company_id = identity.company_id(call)
-        today = await replica_queries.today(self.database, company_id)
+        today = await replica_queries.today(self.database, company_id, self.commands.clocks)
         unit = await queries.unit(self.database, company_id, request.unit_id, today)
         if unit is None:
             raise not_of_company("unit")
@@ -127,7 +130,7 @@ class TurnBoardService:
 
     async def CountBoard(self, request: pb.CountBoardRequest, call: identity.Call) -> pb.CountBoardResponse:
         company_id, property_id = identity.company_id(call), _property_of(request)
-        today = await replica_queries.today(self.database, company_id)
+        today = await replica_queries.today(self.database, company_id, self.commands.clocks)
         counts = await queries.counts(self.database, company_id, property_id)
         by_status: Counter[UnitStatus | None] = Counter()
         by_property: Counter[int] = Counter()
@@ -187,7 +190,7 @@ class TurnBoardService:
                         changes["vacated_on"] = await departure_dealt_with(command, unit, turn, status)
                     at, document = await self._touch(command, msgspec.structs.replace(last_turn, **changes))
                     await publish_change(command, last_turn.id, at, document, "status", before, status)
-            today = await replica_queries.today(command.connection, command.company_id)
+            today = await replica_queries.today(command.connection, command.company_id, self.commands.clocks)
             row = await queries.unit(command.connection, command.company_id, unit.id, today)
             assert row is not None
             return pb.SetUnitStatusResponse(unit=records.board_unit(row))
@@ -262,7 +265,7 @@ class TurnBoardService:
                 predecessor_id = turn.row["predecessor_id"]
                 await turn_queries.move_up(command.connection, command.company_id, request.turn_id, predecessor_id)
                 return pb.CancelTurnResponse(document=document)
-            today = await replica_queries.today(command.connection, command.company_id)
+            today = await replica_queries.today(command.connection, command.company_id, self.commands.clocks)
             after = unit_status(None, today, before)
             await change_unit(command, unit, after, None, "turn_cancelled", None)
             if after != before:

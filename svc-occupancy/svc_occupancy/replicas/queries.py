@@ -11,6 +11,7 @@ from sqlalchemy import BigInteger, func, select
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.schedule import instants
+from chassis.schedule.clocks import CompanyClocks
 from svc_occupancy import schema
 
 _company_id = param("company_id", BigInteger)
@@ -52,6 +53,15 @@ async def timezone(connection: Connection | Database, company_id: int) -> str | 
     return timezone
 
 
-async def today(connection: Connection | Database, company_id: int) -> datetime.date:
+_WALL_CLOCK = Statement(
+    select(schema.company.c.timezone, schema.company.c.clock_offset).where(
+        schema.company.c.id == _company_id, schema.company.c.version > 0
+    )
+)
+
+
+async def today(connection: Connection | Database, company_id: int, clocks: CompanyClocks) -> datetime.date:
     """The present day by the company's wall clock; by UTC if the company has not arrived."""
-    return instants.local_date(instants.now(), await timezone(connection, company_id) or "UTC")
+    row = await connection.row(_WALL_CLOCK, company_id=company_id)
+    offset, zone = (None, "UTC") if row is None else (row["clock_offset"], row["timezone"])
+    return instants.local_date(clocks.ahead_by(offset)(), zone)

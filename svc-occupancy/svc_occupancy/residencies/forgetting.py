@@ -111,9 +111,11 @@ class PartiesService:
         self, command: Command, turn_id: int, created_at: datetime.datetime, party_id: int
     ) -> None:
         """Removes the names from the stored reply of the move-in, which a replay returns for 30 days."""
-        if created_at < command.now - KEPT - REPLY_WITHIN:
+        # In a sandbox the turn's instant is of a clock that was ahead of the ledger's, by no more than it is now.
+        if created_at < command.real_now - KEPT - REPLY_WITHIN:
             return
-        window = created_at - REPLY_WITHIN, created_at + REPLY_WITHIN
+        ahead = command.now - command.real_now
+        window = created_at - ahead - REPLY_WITHIN, created_at + REPLY_WITHIN
         for stored in await queries.replies(command.connection, command.company_id, *window):
             reply = _without_party(stored["reply"], turn_id, party_id, is_command=stored["api_key_id"] == 0)
             if reply is not None:

@@ -19,7 +19,7 @@ from chassis.records import bodies
 from chassis.records.shapes import encode
 from chassis.refusals import created_by_missing, not_found
 from chassis.schedule import instants
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes import idempotency
 from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import WriteReply
@@ -60,7 +60,7 @@ class ResidenciesService:
         fetcher: ReplicaFetcher,
         audit: Audit,
         links_url: str,
-        clock: Clock,
+        clocks: CompanyClocks,
     ) -> None:
         self.database = database
         self.audit = audit
@@ -69,7 +69,7 @@ class ResidenciesService:
         self.turns = TURN.renderer(links_url)
         self.notices = records.NOTICE.renderer(links_url)
         self.move_ins = records.MOVE_IN.renderer(links_url)
-        self.clock = clock
+        self.clocks = clocks
         # One id at a time, because a unit's turns must have ascending ids, even across API and imports. From a block
         # reserved before an import, a move-in would get a lower id than the imported turn that it succeeds.
         self.turn_ids = Ids(database, turn_tables.transition_id, block=1)
@@ -80,9 +80,9 @@ class ResidenciesService:
         provider = turn_rules.provider(notice.provider, "provider")
         claim = _claim(request, call, "notice", canonical)
 
-        def decide(unit: HeldUnit, today: datetime.date) -> idempotency.Decision:
+        def decide(unit: HeldUnit, today: datetime.date, at: datetime.datetime) -> idempotency.Decision:
             effect = effects.notice(unit, notice, today)
-            now = instants.after(self.clock(), effect.turn.updated_at)
+            now = instants.after(at, effect.turn.updated_at)
             changes = effect.changes | {"occupancy_source": provider, "occupancy_fed_at": now, "updated_at": now}
             turn = msgspec.structs.replace(effect.turn, **changes)
             values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn.id}
@@ -107,9 +107,8 @@ class ResidenciesService:
         rows_of_lease = await self.leases.rows(claim.company_id, *dates_of_lease, new.parties)
         lease, *parties = ({**row, "transition_id": turn_id} for row in (rows_of_lease[0], *rows_of_lease[1]))
 
-        def decide(unit: HeldUnit, today: datetime.date) -> idempotency.Decision:
+        def decide(unit: HeldUnit, today: datetime.date, now: datetime.datetime) -> idempotency.Decision:
             effect = effects.move_in(unit, new.move_in_date, new.predecessor_transition_id, today)
-            now = self.clock()
             turn = StoredTurn(
                 company_id=claim.company_id,
                 id=turn_id,
@@ -188,11 +187,12 @@ class ResidenciesService:
         claim: idempotency.Claim,
         call: identity.Call,
         unit_id: int,
-        decide: Callable[[HeldUnit, datetime.date], idempotency.Decision],
+        decide: Callable[[HeldUnit, datetime.date, datetime.datetime], idempotency.Decision],
         asks_the_day: Callable[[HeldUnit], bool],
     ) -> WriteReply:
-        """Writes the decision for the unit, on today's date in the company's timezone. If a replica lacks a row,
-        fetches it and retries in a new transaction. asks_the_day: whether the decision depends on the date."""
+        """Writes the decision for the unit, on today's date and at the present instant of the company. If a replica
+        lacks a row, fetches it and retries in a new transaction. asks_the_day: whether the decision depends on the
+        date."""
         caller, fetched = identity.caller(call), set[str]()
 
         def look(row: Record | None) -> idempotency.Decision:
@@ -203,7 +203,8 @@ class ResidenciesService:
             unit = HeldUnit(claim.company_id, row)
             if unit.timezone is None and "company" not in fetched and asks_the_day(unit):
                 raise _ReplicaLacksError("company")
-            return decide(unit, instants.local_date(self.clock(), unit.timezone or "UTC"))
+            now = self.clocks.ahead_by(unit.clock_offset)()
+            return decide(unit, instants.local_date(now, unit.timezone or "UTC"), now)
 
         while True:
             try:

@@ -102,7 +102,8 @@ class TurnTasksService:
         after = dates.position_after(request)
         until = dates.date_of(request, "due_by") or datetime.date.max
         if request.late:
-            until = min(until, await replica_queries.today(self.database, company_id) - datetime.timedelta(days=1))
+            today = await replica_queries.today(self.database, company_id, self.commands.clocks)
+            until = min(until, today - datetime.timedelta(days=1))
         property_id = request.property_id if request.HasField("property_id") else None
         tasks = await queries.open_tasks(self.database, company_id, after, until, rows + 1, property_id)
         response = pb.ListOpenTasksResponse(tasks=[records.placed_task(*task) for task in tasks[:rows]])

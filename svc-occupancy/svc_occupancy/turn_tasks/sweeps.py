@@ -11,16 +11,13 @@ from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer, encode
 from chassis.schedule import instants
 from chassis.schedule.announcing import Announcement, Announcer
-from chassis.schedule.instants import Clock
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.overdue import FallsDue, Overdue
 from svc_occupancy import schema
 from svc_occupancy.turn_tasks import queries, tables
 from svc_occupancy.turn_tasks.records import StaleTurnTask
 
 
-def stale_tasks(
-    database: Database, outbox: Outbox, renderer: Renderer[StaleTurnTask], clock: Clock = instants.now
-) -> Announcer:
+def stale_tasks(database: Database, outbox: Outbox, renderer: Renderer[StaleTurnTask]) -> Announcer:
     """Fires `turn.task.stale` once for each task that is still open the morning after its scheduled date, whatever the
     state of its turn."""
 
@@ -36,6 +33,6 @@ def stale_tasks(
         tables.turn_task,
         queries.overdue_tasks,
         queries.OVERDUE,
-        order=(task.scheduled_date, task.id),
+        FallsDue(task.scheduled_date, order=(task.scheduled_date, task.id)),
     )
-    return Announcer("turn.task.stale", overdue, outbox, queries.MARK_STALE, announce, clock)
+    return Announcer("turn.task.stale", overdue, outbox, queries.MARK_STALE, announce)

@@ -104,8 +104,8 @@ def _end_of_row(company_id: Expression, unit_id: Expression, name: str, *, is_fi
 
 def _look(unit_id: Expression) -> Selection:
     """The unit with this id, with its property, if both have arrived; with its current turn, its first
-    planned turn, the last one's id and move_out_date, its state and the company's timezone, each null if it does not
-    exist."""
+    planned turn, the last one's id and move_out_date, its state, the company's timezone and the offset of its clock,
+    each null if it does not exist."""
     turn, state, company = tables.transition, unit_tables.unit_state, schema.company
     here = and_(turn.c.company_id == _company_id, turn.c.unit_id == schema.unit.c.id, tables.is_current)
     following = first_planned(_company_id, schema.unit.c.id, "following")
@@ -122,6 +122,7 @@ def _look(unit_id: Expression) -> Selection:
             state.c.unit_status,
             state.c.projected_ready_on.label("unit_ready_on"),
             company.c.timezone,
+            company.c.clock_offset,
         )
         .select_from(
             schema.unit.join(schema.property_, schema.property_.c.id == schema.unit.c.property_id)
@@ -183,6 +184,8 @@ class HeldUnit:
         self.state = UnitState(company_id, self.id, row["state_version"] or 0, row["unit_status"], row["unit_ready_on"])
         self.timezone: str | None = row["timezone"]
         """The company's timezone; None if the company has not arrived."""
+        self.clock_offset: datetime.timedelta | None = row["clock_offset"]
+        """That of the company's clock; None if the company has not arrived."""
 
     def shown(self, turn: StoredTurn) -> dict[Source, object]:
         """The values of `records.TURN`'s columns for a turn of this unit."""
@@ -324,6 +327,41 @@ def is_to_begin(day: Expression, _now: Expression) -> Sequence[ColumnElement[boo
     # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
     looked_up = (rows.correlate(turn, day.table).offset(literal_column("0")).exists() for rows in in_the_way)
     return [tables.is_planned, turn.c.move_in_date <= day, *(~row for row in looked_up)]
+
+
+def next_arrival(company_id: Expression) -> Selection:
+    """When the company's next planned turn begins, as `rules.begins_on` says, as one row with `due`.
+
+    One begins on its own date, unless a resident stays longer: then on the day when that one leaves. Of those days only
+    such are looked at as come before the first departure is over.
+    """
+    turn, current, before = (tables.transition.alias(name) for name in ("arriving", "staying", "in_front"))
+    leaving = tables.transition.alias("leaving")
+    is_first = ~(
+        select(before.c.id)
+        .where(before.c.company_id == turn.c.company_id, before.c.id == turn.c.predecessor_id, tables.planned(before))
+        .exists()
+    )
+    is_planned = (turn.c.company_id == company_id, tables.planned(turn), is_first)
+    in_unit = (current.c.company_id == turn.c.company_id, current.c.unit_id == turn.c.unit_id)
+    stays = and_(*in_unit, tables.begun(current), current.c.vacated_on.is_(None))
+    stays_longer = and_(stays, or_(current.c.move_out_date.is_(None), current.c.move_out_date > turn.c.move_in_date))
+    by_plan = select(turn.c.move_in_date).where(*is_planned, ~select(current.c.id).where(stays_longer).exists())
+    is_leaving = (tables.begun(leaving), leaving.c.move_out_date.is_distinct_from(leaving.c.vacated_on))
+    departure = select(leaving.c.move_out_date).where(leaving.c.company_id == company_id, *is_leaving)
+    first_departure = departure.order_by(leaving.c.move_out_date).limit(literal_column("1")).scalar_subquery()
+    follows = (turn.c.company_id == current.c.company_id, turn.c.unit_id == current.c.unit_id, tables.planned(turn))
+    late = select(current.c.move_out_date).where(
+        current.c.company_id == company_id,
+        tables.begun(current),
+        current.c.vacated_on.is_(None),
+        current.c.move_out_date.is_distinct_from(current.c.vacated_on),
+        current.c.move_out_date <= first_departure + literal_column("1"),
+        select(turn.c.id).where(*follows, is_first, turn.c.move_in_date < current.c.move_out_date).exists(),
+    )
+    first_by_plan = by_plan.order_by(turn.c.move_in_date).limit(literal_column("1")).scalar_subquery()
+    first_late = late.order_by(current.c.move_out_date).limit(literal_column("1")).scalar_subquery()
+    return select(func.least(first_by_plan, first_late).label("due"))
 
 
 # The columns of a due turn, for the sweep.

@@ -13,13 +13,15 @@ from asyncpg import Record
 
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Expression
+from chassis.db.statements import Expression, Selection
 from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import Renderer, encode
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule import instants
-from chassis.schedule.instants import Clock
-from chassis.schedule.overdue import Day, Due, Overdue
+from chassis.schedule.clocks import LIVE, Companies
+from chassis.schedule.overdue import BEGINNINGS, MORNINGS, Days, FallsDue, Overdue
+from chassis.schedule.overdue import Due as Condition
+from chassis.schedule.sweeps import Due
 from chassis.writes.audit import Audit
 from svc_occupancy import schema
 from svc_occupancy.turns import events, queries, rules, tables
@@ -87,12 +89,10 @@ def _changed(turn: StoredTurn, at: datetime.datetime, **values: object) -> Store
 class Turnovers:
     """Takes the steps that are due in units, in the order in which they fell due in each unit."""
 
-    def __init__(
-        self, database: Database, audit: Audit, outbox: Outbox, turns: Renderer[Turn], clock: Clock = instants.now
-    ) -> None:
+    def __init__(self, database: Database, audit: Audit, outbox: Outbox, turns: Renderer[Turn]) -> None:
         turn = tables.transition.c
 
-        def overdue(due: Due, day_of: Day, date: Expression) -> Overdue:
+        def overdue(due: Condition, days: Days, date: Expression, dates: Selection | None = None) -> Overdue:
             # Locks units before turns, as notices, move-ins, commands and imports do.
             return Overdue(
                 database,
@@ -100,18 +100,23 @@ class Turnovers:
                 tables.transition,
                 due,
                 queries.DUE,
-                day_of,
-                order=(date, turn.id),
+                FallsDue(date, days, (date, turn.id), dates),
                 first=turn.unit_id,
             )
 
-        self._departures = overdue(queries.has_departed, instants.overdue_before, turn.move_out_date)
-        self._arrivals = overdue(queries.is_to_begin, instants.local_date, turn.move_in_date)
+        next_arrival = queries.next_arrival(schema.company.c.id)
+        self._departures = overdue(queries.has_departed, MORNINGS, turn.move_out_date)
+        self._arrivals = overdue(queries.is_to_begin, BEGINNINGS, turn.move_in_date, next_arrival)
         self._audit, self._outbox, self._turns = audit, outbox, turns
-        self._clock = clock
         self._call = Call(Identity(SERVICE, outbox.producer), "")
 
-    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+    async def next_due(self, company_id: int) -> Due | None:
+        """See `chassis.schedule.sweeps.Sweep`."""
+        departs = Due.of(await self._departures.next_due(company_id), "unit.vacated")
+        begins = Due.of(await self._arrivals.next_due(company_id), "turn.begun")
+        return min((due for due in (departs, begins) if due is not None), default=None)
+
+    async def sweep(self, now: datetime.datetime, companies: Companies = LIVE) -> Mapping[str, int]:
         """Returns how many units became vacant, how many turns began, and how often turn.status_changed fired.
 
         A unit may have several steps due, of both kinds, if no sweep has run for days. All are taken in one
@@ -120,7 +125,7 @@ class Turnovers:
         done = Counter({"unit.vacated": 0, "turn.begun": 0, "turn.status_changed": 0})
 
         async def work(connection: Connection, rows: Sequence[Record]) -> None:
-            at = self._clock()  # read under the units' locks
+            at = companies.clock()  # read under the units' locks
             taken: list[Taken] = []
             for company_id, turns in itertools.groupby(rows, key=lambda row: int(row["company_id"])):
                 taken += await self._catch_up(connection, company_id, {row["unit_id"] for row in turns}, now, at)
@@ -129,7 +134,7 @@ class Turnovers:
             done["turn.status_changed"] += sum(step.has_status for step in taken)
 
         for due in (self._departures, self._arrivals):
-            await due.each(now, work)
+            await due.each(now, work, companies)
         if done.total():
             self._outbox.wake()
         return done

@@ -28,6 +28,7 @@ from svc_occupancy.replicas import consumers
 from testkit.examples import examples
 
 _numbers = itertools.count(1000, 1000)
+DAY = datetime.timedelta(days=1)
 
 
 def event(**rows: Any) -> Event:
@@ -52,6 +53,8 @@ def history(start: int) -> list[Event]:
         company = CompanyReference(
             id=start, version=version, name=f"v{version}", active=version != 2, timezone="America/Toronto"
         )
+        company.is_sandbox = True
+        company.clock_offset.FromTimedelta(version * DAY)
         steps.append(event(companies=[company]))
         for place in (start + 1, start + 2):
             house = PropertyReference(id=place, version=version, company_id=start, name=f"House v{version}")
@@ -88,6 +91,7 @@ def newest(start: int) -> tuple[dict[int, Any], dict[int, Any], dict[int, Any]]:
         for unit_id in (place * 10, place * 10 + 1)
     }
     company = {"id": start, "version": 3, "name": "v3", "active": True, "timezone": "America/Toronto"}
+    company |= {"is_sandbox": True, "clock_offset": 3 * DAY, "ended": False}
     return {start: company}, houses, units
 
 

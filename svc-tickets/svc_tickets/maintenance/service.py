@@ -16,7 +16,8 @@ from chassis.imports.importer import Importer
 from chassis.lists.paging import limit_of
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.schedule.instants import Clock, local_date
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import local_date
 from chassis.writes.commands import Command, CommandRunner, fields
 from chassis.writes.editing import LockedRecord, RecordEditor, RecordWording, audited_columns
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
@@ -54,7 +55,7 @@ class PmTasksService:
         replicas: ReplicaFetcher,
         renderer: PmTaskRenderer,
         catch_up: CatchUp,
-        clock: Clock,
+        clocks: CompanyClocks,
     ) -> None:
         """catch_up: takes in pending events of other contexts; called if the replica lacks a company's timezone."""
         self.commands = commands
@@ -62,8 +63,8 @@ class PmTasksService:
         self.replicas = replicas
         self.renderer = renderer
         self.catch_up = catch_up
-        self.clock = clock
-        self.importer = Importer(database, commands.outbox, schema.idempotency, clock)
+        self.clocks = clocks
+        self.importer = Importer(database, commands.outbox, schema.idempotency, clocks)
         self.editor = RecordEditor(
             "pm_task",
             q.EDITABLE,
@@ -189,7 +190,7 @@ class PmTasksService:
     async def CountPmTasks(self, request: pb.CountPmTasksRequest, call: Call) -> pb.CountPmTasksResponse:
         company = company_id(call)
         timezone = await q.timezone(self.database, company) or "UTC"
-        today = local_date(self.clock(), timezone)
+        today = local_date(await self.clocks.now(call), timezone)
         of_property = request.property_id if request.HasField("property_id") else None
         week_end = today + datetime.timedelta(days=6)
         counts = await q.due_counts(self.database, company, of_property, today, week_end)

@@ -14,8 +14,8 @@ from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import encode
 from chassis.schedule.announcing import Announcement, Announcer
-from chassis.schedule.instants import Clock, after
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.instants import after
+from chassis.schedule.overdue import FallsDue, Overdue
 from svc_tickets import schema
 from svc_tickets.maintenance import queries
 from svc_tickets.maintenance import tables as t
@@ -25,9 +25,11 @@ from svc_tickets.maintenance.records import StalePmTaskRenderer
 class OverdueMaintenance(Announcer):
     """Publishes `pm.stale` the morning after a task's due date, once for each task."""
 
-    def __init__(self, database: Database, outbox: Outbox, renderer: StalePmTaskRenderer, clock: Clock) -> None:
-        overdue = Overdue(database, schema.company, t.pm_task, queries.due, queries.OVERDUE)
-        super().__init__("pm.stale", overdue, outbox, queries.MARK, self._announcement, clock)
+    def __init__(self, database: Database, outbox: Outbox, renderer: StalePmTaskRenderer) -> None:
+        overdue = Overdue(
+            database, schema.company, t.pm_task, queries.due, queries.OVERDUE, FallsDue(t.pm_task.c.due_date)
+        )
+        super().__init__("pm.stale", overdue, outbox, queries.MARK, self._announcement)
         self._renderer = renderer
 
     def _announcement(self, row: Record, _now: datetime.datetime, clock: datetime.datetime) -> Announcement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from chassis.writes.commands import CommandRunner
 from svc_tickets.policy import queries as q
 from svc_tickets.policy import rules
 
-NewThreshold = Callable[[Connection, int, int, int], Awaitable[None]]
+NewThreshold = Callable[[Connection, int, int, int, datetime.datetime], Awaitable[None]]
 
 
 def check_threshold(hours: int) -> None:
@@ -28,7 +29,8 @@ async def update(
     """Stores changes to the columns of `queries.Policy`, audited if they change anything; returns the whole policy.
 
     The same changes again have no effect, so they need no key. new_threshold: called in the transaction if the hours
-    change, with the company's id, the old and the new hours. Raises Refusal 400 if the hours are out of bounds.
+    change, with the company's id, the old and the new hours, and its present instant. Raises
+    Refusal 400 if the hours are out of bounds.
     """
     check_threshold(changes.get("stale_after_hours", 1))
     company = company_id(call)
@@ -38,7 +40,8 @@ async def update(
         if after != before:
             await q.save_policy(connection, company, after)
             if after.stale_after_hours != before.stale_after_hours:
-                await new_threshold(connection, company, before.stale_after_hours, after.stale_after_hours)
+                now = await commands.clocks.now(call, connection)
+                await new_threshold(connection, company, before.stale_after_hours, after.stale_after_hours, now)
             await commands.audit.add(
                 connection,
                 call,

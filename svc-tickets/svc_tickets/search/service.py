@@ -13,7 +13,8 @@ from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
 from chassis.lists.paging import limit_of
 from chassis.refusals import Refusal, invalid_request
-from chassis.schedule.instants import Clock, of_request
+from chassis.schedule.clocks import CompanyClocks
+from chassis.schedule.instants import of_request
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from svc_tickets.policy import queries as policy
 from svc_tickets.replicas import places
@@ -50,13 +51,13 @@ class TicketViewsService:
         replicas: ReplicaFetcher,
         renderer: TicketRenderer,
         filler: SearchFiller,
-        clock: Clock,
+        clocks: CompanyClocks,
     ) -> None:
         self._database, self._replicas = database, replicas
-        self._renderer, self._filler, self._clock = renderer, filler, clock
+        self._renderer, self._filler, self._clocks = renderer, filler, clocks
 
     async def SearchTickets(self, request: pb.SearchTicketsRequest, call: Call) -> pb.SearchTicketsResponse:
-        company, now = company_id(call), self._clock()
+        company, now = company_id(call), await self._clocks.now(call)
         limit = limit_of(request, PAGE_ROWS, q.PAGE_MAX)
         if request.HasField("after") and request.HasField("before"):
             raise invalid_request("Give after or before, not both.", "before")
@@ -81,7 +82,7 @@ class TicketViewsService:
         return answer
 
     async def CountTickets(self, request: pb.CountTicketsRequest, call: Call) -> pb.CountTicketsResponse:
-        company, now = company_id(call), self._clock()
+        company, now = company_id(call), await self._clocks.now(call)
         stale_after = await self._stale_after(company)
         stale_to = now - stale_after
         soon_to = stale_to + datetime.timedelta(hours=rules.SOON_HOURS)
@@ -116,7 +117,7 @@ class TicketViewsService:
         return answer
 
     async def GetTicketDetails(self, request: pb.GetTicketDetailsRequest, call: Call) -> pb.GetTicketDetailsResponse:
-        company, now = company_id(call), self._clock()
+        company, now = company_id(call), await self._clocks.now(call)
         since = rules.opened_key(now - datetime.timedelta(days=ASSET_DAYS))
         ticket = await q.ticket(self._database, company, request.ticket_id, since)
         (document,) = await TICKET_DOCUMENTS.fetch(self._database, self._renderer, [(company, request.ticket_id)])
@@ -159,7 +160,7 @@ class TicketViewsService:
     async def BatchGetTickets(self, request: pb.BatchGetTicketsRequest, call: Call) -> pb.BatchGetTicketsResponse:
         if not 1 <= len(request.ticket_ids) <= q.PAGE_MAX:
             raise invalid_request(f"ticket_ids must name 1 to {q.PAGE_MAX} tickets.", "ticket_ids")
-        company, now = company_id(call), self._clock()
+        company, now = company_id(call), await self._clocks.now(call)
         ids = list(dict.fromkeys(request.ticket_ids))
         rows = await q.summaries(self._database, company, ids)
         stale_after = await self._stale_after(company)
@@ -188,7 +189,7 @@ class TicketViewsService:
     async def ListTicketsOfInspection(
         self, request: pb.ListTicketsOfInspectionRequest, call: Call
     ) -> pb.ListTicketsOfInspectionResponse:
-        company, now = company_id(call), self._clock()
+        company, now = company_id(call), await self._clocks.now(call)
         tickets = await q.of_inspection(self._database, company, request.inspection_id)
         rows = await q.summaries(self._database, company, [ticket.ticket_id for ticket in tickets])
         stale_after = await self._stale_after(company) if tickets else datetime.timedelta()

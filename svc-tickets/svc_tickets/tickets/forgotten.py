@@ -9,7 +9,7 @@ from asyncpg import Record
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
 from chassis.schedule import instants
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes.audit import Audit
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets.tickets.queries import texts as queries
@@ -21,8 +21,8 @@ PRODUCER = "svc-occupancy"
 class ForgottenPeople:
     """Removes texts in the consumer's transaction."""
 
-    def __init__(self, audit: Audit, clock: Clock) -> None:
-        self._audit, self._clock = audit, clock
+    def __init__(self, audit: Audit, clocks: CompanyClocks) -> None:
+        self._audit, self._clocks = audit, clocks
 
     async def remove(self, connection: Connection, event: pb.Event) -> None:
         """No public event fires: neither a ticket's status nor anything else that events report changes."""
@@ -40,7 +40,7 @@ class ForgottenPeople:
                 continue
             # Also for comments alone: the search compares versions, so it forgets their words even if this process ends
             # before it has made the ticket's row anew.
-            at = instants.after(self._clock(), ticket["updated_at"])
+            at = instants.after(self._clocks.ahead_by(ticket["clock_offset"])(), ticket["updated_at"])
             await queries.save(connection, company_id, ticket, values, at)
             after = {"texts_removed": texts.in_words(values, len(comments))}
             await self._audit.add(connection, call, company_id, queries.REMOVED_ACTION, "ticket", ticket_id, {}, after)

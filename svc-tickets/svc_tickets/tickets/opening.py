@@ -15,7 +15,7 @@ from chassis.db.ids import Ids
 from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import Source
 from chassis.refusals import Refusal, created_by_missing, not_found
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes.audit import entry
 from chassis.writes.idempotency import Claim
 from makeready.common.v1.documents_pb2 import Document, WriteReply
@@ -153,10 +153,10 @@ class TicketOpener:
         replicas: ReplicaFetcher,
         outbox: Outbox,
         renderer: records.TicketRenderer,
-        clock: Clock,
+        clocks: CompanyClocks,
     ) -> None:
         self._database, self._replicas = database, replicas
-        self._outbox, self._renderer, self._clock = outbox, renderer, clock
+        self._outbox, self._renderer, self._clocks = outbox, renderer, clocks
         self._comment_ids = Ids(database, t.comment_id)
 
     async def open(
@@ -187,7 +187,7 @@ class TicketOpener:
         is_of_resident = source == staleness.RESIDENT_SOURCE
         hours = await stale_after_hours(self._database, company_id) if is_of_resident else 0
         values = {**values, **{name: getattr(place, name) for name in _PLACE}}
-        ticket = NewTicket.of(company_id, source, self._clock(), values, hours, author)
+        ticket = NewTicket.of(company_id, source, await self._clocks.now(call), values, hours, author)
         photo_id = await self._comment_ids.next() if ticket.has_photo_of_author else None
         row = ticket.row
         row |= {"id": place.ticket_id, "ticket_number": place.ticket_number}

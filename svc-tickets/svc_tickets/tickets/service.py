@@ -12,7 +12,7 @@ from chassis.db.database import Database
 from chassis.db.ids import Ids
 from chassis.imports.importer import Importer
 from chassis.records import bodies
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes import idempotency
 from chassis.writes.commands import CommandRunner
 from makeready.tickets.v1 import tickets_pb2 as pb
@@ -40,7 +40,7 @@ class TicketsService:
         commands: CommandRunner,
         replicas: ReplicaFetcher,
         renderer: records.TicketRenderer,
-        clock: Clock,
+        clocks: CompanyClocks,
         opener: TicketOpener,
         statuses: StatusChanges,
     ) -> None:
@@ -50,11 +50,11 @@ class TicketsService:
         self.replicas = replicas
         self.renderer = renderer
         self.tickets = RecordReads("ticket", database, renderer, read.TICKETS_PAGE, read.TICKET_CHANGES)
-        self.clock = clock
+        self.clocks = clocks
         self.opener = opener
         self.statuses = statuses
         self.comment_ids = Ids(database, t.comment_id)
-        self.importer = Importer(database, commands.outbox, schema.idempotency, clock)
+        self.importer = Importer(database, commands.outbox, schema.idempotency, clocks)
 
     async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
         caller = identity.caller(call)
@@ -102,7 +102,9 @@ class TicketsService:
         fields.check_photo_url(sent.photo_url)
         operation = f"POST /tickets/{request.ticket_id}/photos"
         claim = idempotency.claim_of(request, caller, operation, canonical)
-        photo = PhotoRequest(self.renderer, self.clock, caller, sent.photo_url, await self.comment_ids.next())
+        photo = PhotoRequest(
+            self.renderer, await self.clocks.of(call), caller, sent.photo_url, await self.comment_ids.next()
+        )
         reply = await write.ADD_PHOTO.write(
             self.database,
             claim,
@@ -146,7 +148,7 @@ class TicketsService:
         stored_hours = (await policy_queries.policy(self.database, company_id)).stale_after_hours
         hours = request.stale_after_hours if request.HasField("stale_after_hours") else stored_hours
         policy.check_threshold(hours)
-        counts = await stale.counted(self.database, company_id, stored_hours, hours, self.clock())
+        counts = await stale.counted(self.database, company_id, stored_hours, hours, await self.clocks.now(call))
         return pb.CountStaleTicketsResponse(**counts._asdict())
 
     async def UpdateTicketPolicy(

@@ -16,6 +16,7 @@ from chassis.db.ids import Ids
 from chassis.messaging.outbox import Outbox, OutboxEvent
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 from chassis.refusals import created_by_missing, not_found
+from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import entry
 from chassis.writes.idempotency import Claim, Decision
@@ -188,8 +189,8 @@ class StatusRequest:
 class StatusChanges:
     """Changes the status of tickets, for people and integrations."""
 
-    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clock: Clock) -> None:
-        self._database, self._outbox, self._renderer, self._clock = database, outbox, renderer, clock
+    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clocks: CompanyClocks) -> None:
+        self._database, self._outbox, self._renderer, self._clocks = database, outbox, renderer, clocks
         self._comment_ids = Ids(database, t.comment_id)
 
     async def change(
@@ -204,7 +205,8 @@ class StatusChanges:
         """Changes the status, once for the claim. reply: what the ledger keeps of the ticket. seen: the status that
         the person saw; None: any will do. Raises Refusal 404, 409 and 422."""
         comment_id = await self._comment_ids.next() if target.comment is not None else None
-        request = StatusRequest(self._outbox, self._renderer, self._clock, call, target, seen, reply, comment_id)
+        clock = await self._clocks.of(call)
+        request = StatusRequest(self._outbox, self._renderer, clock, call, target, seen, reply, comment_id)
         written = await CHANGE_STATUS.change(self._database, claim, ticket_id, request.decide)
         if not written.replayed:
             self._outbox.wake()

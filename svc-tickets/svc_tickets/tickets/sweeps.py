@@ -14,8 +14,8 @@ from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import encode
 from chassis.schedule.announcing import Announcement, Announcer
-from chassis.schedule.instants import Clock, after
-from chassis.schedule.overdue import Overdue
+from chassis.schedule.instants import after
+from chassis.schedule.overdue import FallsDue, Overdue
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.queries import stale
@@ -26,9 +26,9 @@ from svc_tickets.tickets.rules import staleness
 class StaleTickets(Announcer):
     """Publishes `ticket.stale`, and again each time another threshold has passed."""
 
-    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clock: Clock) -> None:
-        overdue = Overdue(database, schema.company, t.ticket, stale.due, stale.SHOWN)
-        super().__init__("ticket.stale", overdue, outbox, stale.MARK, self._announcement, clock)
+    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer) -> None:
+        overdue = Overdue(database, schema.company, t.ticket, stale.due, stale.SHOWN, FallsDue(t.ticket.c.stale_due_at))
+        super().__init__("ticket.stale", overdue, outbox, stale.MARK, self._announcement)
         self._renderer = renderer
 
     def _announcement(self, row: Record, now: datetime.datetime, clock: datetime.datetime) -> Announcement:

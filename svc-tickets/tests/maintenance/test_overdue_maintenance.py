@@ -157,7 +157,7 @@ async def test_walked_through_a_month_each_fires_on_its_morning(service: Running
 
 def _replica(database: Database) -> OverdueMaintenance:
     renderer = STALE_PM_TASK.renderer("https://app.test")
-    return OverdueMaintenance(database, Outbox("svc-tickets", t.outbox), renderer, instants.now)
+    return OverdueMaintenance(database, Outbox("svc-tickets", t.outbox), renderer)
 
 
 async def test_several_replicas_at_once_fire_each_once(service: RunningService, database: Database) -> None:

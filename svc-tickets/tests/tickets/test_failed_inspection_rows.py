@@ -17,7 +17,7 @@ from sqlalchemy import text
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox, uuid7
-from chassis.schedule import instants
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes.audit import Audit
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import consumers
@@ -163,8 +163,9 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
     outbox, renderer = Outbox("svc-tickets", t.outbox), TICKET.renderer("https://x.test")
     audit = Audit(t.audit, database)
     owners: Any = None  # none is asked: the places come with the events
-    failed_rows = FailedInspectionRows(TicketOpener(database, owners, outbox, renderer, instants.now), instants.now)
-    applier = consumers.Applier(failed_rows, ForgottenPeople(audit, instants.now))
+    clocks = CompanyClocks(database, t.metadata.tables["company"])
+    failed_rows = FailedInspectionRows(TicketOpener(database, owners, outbox, renderer, clocks), clocks)
+    applier = consumers.Applier(failed_rows, ForgottenPeople(audit, clocks))
     events = [
         failed(property_id=property_id, inspection_id=property_id, places=places) for property_id in reversed(ids)
     ]

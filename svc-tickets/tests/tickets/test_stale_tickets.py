@@ -283,7 +283,7 @@ async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
         await connection.raw.execute(
             "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 24)", company.id
         )
-        await restart(connection, company.id, 72, 24)
+        await restart(connection, company.id, 72, 24, instants.now())
     assert [row[4] for row in await state_of(database, company)] == [OPENED + 24 * HOUR, None]
     await sweep(service, OPENED + 60 * HOUR)
     await sweep(service, OPENED + 60 * HOUR)
@@ -324,7 +324,7 @@ async def test_inactive_and_unknown_companies_have_no_sweeps(
 
 def _replica(database: Database) -> StaleTickets:
     renderer = TICKET.renderer("https://app.test")
-    return StaleTickets(database, Outbox("svc-tickets", t.outbox), renderer, instants.now)
+    return StaleTickets(database, Outbox("svc-tickets", t.outbox), renderer)
 
 
 async def test_several_replicas_at_once_fire_each_once(client: Any, database: Database) -> None:

@@ -262,7 +262,7 @@ class KeysService:
     def _key_of(self, stamped: str) -> str:
         """The key of a stored reply; empty if the reply is too old, or if its ring is not known any longer."""
         stamp, _, recipe = stamped.partition(" ")
-        is_fresh = self.commands.clock().timestamp() - int(stamp) < rules.AGAIN.total_seconds()
+        is_fresh = self.commands.clocks.real().timestamp() - int(stamp) < rules.AGAIN.total_seconds()
         return (self.checks.key_of(recipe) or "") if is_fresh else ""
 
 

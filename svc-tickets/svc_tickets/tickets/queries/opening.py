@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import BigInteger, select, true
@@ -10,7 +12,8 @@ from sqlalchemy import BigInteger, select, true
 from chassis.changes.tables import names_are_current
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Query, Statement, param
+from chassis.schedule.clocks import offset_of
 from chassis.writes.coalescing import CoalescingInsert
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
@@ -43,13 +46,26 @@ RECORDS: Mapping[sa.Table, InsertMany] = {
 """The rows beside a ticket that is opened in the caller's transaction."""
 
 _NEXT_COMMENT_ID = Statement(select(t.comment_id.next_value()))
-_OPENED_BY_ROW = Statement(
-    select(t.ticket_of_inspection_row.c.ticket_id).where(
-        *(
-            t.ticket_of_inspection_row.c[name] == param(name, BigInteger)
-            for name in ("company_id", "inspection_id", "row_id")
-        )
+
+
+class OpenedByRow(NamedTuple):
+    """The ticket that a failed row opened, if it did; the offset of the company's clock, if it has arrived."""
+
+    ticket_id: int | None
+    clock_offset: datetime.timedelta | None
+
+
+_ticket_of_row = select(t.ticket_of_inspection_row.c.ticket_id).where(
+    *(
+        t.ticket_of_inspection_row.c[name] == param(name, BigInteger)
+        for name in ("company_id", "inspection_id", "row_id")
     )
+)
+_OPENED_BY_ROW = Query(
+    OpenedByRow,
+    select(
+        _ticket_of_row.scalar_subquery().label("ticket_id"), offset_of(schema.company, param("company_id", BigInteger))
+    ),
 )
 
 
@@ -59,9 +75,7 @@ async def comment_id(connection: Connection) -> int:
     return next_id
 
 
-async def ticket_of_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> int | None:
-    """The ticket that the failed row opened, if it did."""
-    ticket_id: int | None = await connection.value(
-        _OPENED_BY_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row_id
-    )
-    return ticket_id
+async def opened_by_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> OpenedByRow:
+    opened = await _OPENED_BY_ROW.row(connection, company_id=company_id, inspection_id=inspection_id, row_id=row_id)
+    assert opened is not None
+    return opened

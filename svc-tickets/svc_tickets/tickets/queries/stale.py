@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, Interval, and_, case, func, li
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import CLOCK, TIME, Expression, Query, Statement, param
+from chassis.db.statements import TIME, Expression, Query, Statement, param
 from svc_tickets.policy.rules import STALE_AFTER_HOURS
 from svc_tickets.policy.tables import ticket_policy
 from svc_tickets.tickets import tables as t
@@ -40,7 +40,7 @@ def _restart() -> Statement:
     quiet_since = t.ticket.c.quiet_since
     # The due time lies more than one old threshold after quiet_since only if a multiple of it has been announced.
     is_announced = t.ticket.c.stale_due_at - before > quiet_since
-    until = case((is_announced, func.greatest(quiet_since, CLOCK)), else_=quiet_since)
+    until = case((is_announced, func.greatest(quiet_since, param("now", TIME))), else_=quiet_since)
     passed = func.floor(func.extract("epoch", until - quiet_since) / func.extract("epoch", threshold))
     return Statement(
         update(t.ticket)
@@ -56,14 +56,16 @@ def _restart() -> Statement:
 _RESTART = _restart()
 
 
-async def restart(connection: Connection, company_id: int, hours_before: int, stale_after_hours: int) -> None:
+async def restart(
+    connection: Connection, company_id: int, hours_before: int, stale_after_hours: int, now: datetime.datetime
+) -> None:
     """Recomputes when the company's open tickets become stale, from quiet_since and the old and the new threshold.
 
     A ticket that was not announced yet is due one new threshold after quiet_since, even if that has passed. One whose
-    silence is announced, or counts as announced since its import, waits for the next multiple that lies ahead.
+    silence is announced, or counts as announced since its import, waits for the next multiple that lies ahead of `now`.
     """
     await connection.execute(
-        _RESTART, company_id=company_id, hours_before=hours_before, stale_after_hours=stale_after_hours
+        _RESTART, company_id=company_id, hours_before=hours_before, stale_after_hours=stale_after_hours, now=now
     )
 
 

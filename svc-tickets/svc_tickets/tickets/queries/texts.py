@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TIME, Query, Statement, param
 from chassis.lists.updated_since import is_of, stretch
+from chassis.schedule.clocks import offset_of
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.rules import fields, texts
@@ -111,13 +112,13 @@ async def of_unit(
 
 
 _LOCK = Statement(
-    select(_t.id, _t.updated_at, *(_t[name] for name in texts.FIELDS))
+    select(_t.id, _t.updated_at, offset_of(schema.company, _company_id), *(_t[name] for name in texts.FIELDS))
     .where(
         _t.company_id == _company_id,
         _t.id == param("ticket_id", BigInteger),
         *is_of([(_t.unit_id, _unit_id)]),
     )
-    .with_for_update(key_share=True)
+    .with_for_update(of=t.ticket, key_share=True)
 )
 _REMOVE = Statement(
     update(t.ticket)
@@ -143,7 +144,7 @@ _REMOVE_COMMENTS = Statement(
 
 
 async def locked(connection: Connection, company_id: int, unit_id: int, ticket_id: int) -> Record | None:
-    """Locks the ticket and reads its texts; None if the unit has no such ticket."""
+    """Locks the ticket and reads its texts, and its company's clock_offset; None if the unit has no such ticket."""
     return await connection.row(_LOCK, company_id=company_id, unit_id=unit_id, ticket_id=ticket_id)
 
 

@@ -1,0 +1,128 @@
+"""A company's clock: a service asks it for each instant that records, events and due dates have.
+
+A live company's clock is the real one, and costs nothing. A sandbox's is ahead of it by an offset, which only grows and
+which the replica of the companies has. A write reads the offset after it has begun, so once an offset is stored, every
+write that begins has at least that offset.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, STAFF, Call
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Expression, Statement, param
+from chassis.refusals import Refusal, invalid_request
+from chassis.schedule import instants
+from chassis.schedule.instants import Clock
+
+OFFSET_MAX = datetime.timedelta(days=3653)
+_NONE = datetime.timedelta()
+# Their tokens say whether the company is a sandbox.
+_TOLD = frozenset({INTEGRATION, ADMINISTRATOR, STAFF})
+
+
+@dataclass(frozen=True, slots=True)
+class Companies:
+    """Companies that share a clock: all live ones, or one sandbox."""
+
+    clock: Clock = instants.now
+    sandbox_id: int | None = None
+
+
+LIVE = Companies()
+
+
+def offset_of(company: sa.Table, company_id: Expression) -> sa.Label[datetime.timedelta]:
+    """The offset of a company's clock, for statements that read other things of the company anyway; null while its row
+    has not arrived. `company` is the replica."""
+    offset: sa.Select[Any] = sa.select(company.c.clock_offset).where(company.c.id == company_id)
+    return offset.scalar_subquery().label("clock_offset")
+
+
+class CompanyClocks:
+    """The clocks of a context's companies."""
+
+    def __init__(self, database: Database, company: sa.Table | None = None, real: Clock = instants.now) -> None:
+        """The replica is `company`; without one, all companies have the `real` clock."""
+        self._database, self.real = database, real
+        self._offset: Statement | None = None
+        if company is None:
+            return
+        c, company_id = company.c, param("company_id", sa.BigInteger)
+        self._offset = Statement(sa.select(c.clock_offset).where(c.id == company_id))
+        is_kept = (c.is_sandbox, c.active, sa.not_(c.ended), c.version > sa.text("0"))
+        sandboxes = sa.select(c.id, c.clock_offset).where(*is_kept)
+        self._sandboxes = Statement(sandboxes.order_by(c.id))
+        self._sandbox = Statement(sandboxes.where(c.id == company_id))
+        new = insert(company).values(
+            id=company_id, is_sandbox=sa.true(), clock_offset=param("clock_offset", sa.Interval)
+        )
+        moved = new.on_conflict_do_update(
+            index_elements=["id"],
+            set_={"is_sandbox": sa.true(), "clock_offset": sa.func.greatest(c.clock_offset, new.excluded.clock_offset)},
+            # The row of a company that has not arrived says nothing of it.
+            where=sa.or_(c.is_sandbox, c.version == sa.text("0")),
+        )
+        self._set = Statement(moved.returning(c.id))
+
+    async def of(self, call: Call, connection: Connection | None = None, company_id: int = 0) -> Clock:
+        """The clock of the company that the call is about, or of `company_id`, for the call's own work.
+
+        The tokens of people and integrations say whether it is a sandbox; for other callers the replica does.
+        """
+        who = call.identity
+        if self._offset is None or (who.kind in _TOLD and not who.is_sandbox):
+            return self.real
+        return await self.of_company(company_id or who.company_id, connection)
+
+    async def now(self, call: Call, connection: Connection | None = None) -> datetime.datetime:
+        """The present instant of the company that the call is about."""
+        return (await self.of(call, connection))()
+
+    async def real_before(self, call: Call, at: datetime.datetime) -> datetime.datetime:
+        """An instant of the real clock at or before the moment when the clock of the call's company was at `at`."""
+        return at - (await self.now(call) - self.real()) if await self.of(call) is not self.real else at
+
+    async def of_company(self, company_id: int, connection: Connection | None = None) -> Clock:
+        """A company's clock, by the replica."""
+        if self._offset is None:
+            return self.real
+        return self.ahead_by(await (connection or self._database).value(self._offset, company_id=company_id))
+
+    def ahead_by(self, offset: datetime.timedelta | None) -> Clock:
+        """The clock of a company with this offset: see `offset_of`."""
+        return (lambda: self.real() + offset) if offset else self.real
+
+    async def sandboxes(self) -> Sequence[Companies]:
+        """The sandboxes that are swept: active ones that have arrived and have not ended."""
+        if self._offset is None:
+            return ()
+        rows = await self._database.rows(self._sandboxes)
+        return [Companies(self.ahead_by(row["clock_offset"]), row["id"]) for row in rows]
+
+    async def sandbox(self, company_id: int) -> Companies:
+        """One of `sandboxes`. Raises Refusal 404."""
+        row = None if self._offset is None else await self._database.row(self._sandbox, company_id=company_id)
+        if row is None:
+            raise _no_sandbox()
+        return Companies(self.ahead_by(row["clock_offset"]), company_id)
+
+    async def advance(self, company_id: int, offset: datetime.timedelta) -> None:
+        """Stores the offset of a sandbox, unless it has a greater one. Raises Refusal 400 for an offset out of range,
+        404 for a live company."""
+        if not _NONE <= offset <= OFFSET_MAX:
+            raise invalid_request("The offset of a clock must be from 0 to 10 years.", "offset")
+        assert self._offset is not None
+        if await self._database.value(self._set, company_id=company_id, clock_offset=offset) is None:
+            raise _no_sandbox()
+
+
+def _no_sandbox() -> Refusal:
+    return Refusal(404, "not_found", "No sandbox has that id; only a sandbox's clock can be moved.", "company_id")
