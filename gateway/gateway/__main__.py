@@ -28,14 +28,14 @@ from gateway.http.answers.records import Records
 from gateway.http.answers.requests import Answer
 from gateway.http.answers.snapshots import SnapshotStreams
 from gateway.http.bearer import Keys
-from gateway.http.calls import Calls
+from gateway.http.calls import Calls, OwnService
 from gateway.http.cursors import Cursors
 from gateway.http.handler import ApiHandler
 from gateway.http.limits import Limits
 from gateway.http.outside import Outside
 from gateway.http.reference import Reference
 from gateway.http.request_log import RequestLog
-from gateway.http.routes import Kind
+from gateway.http.routes import OWN_SERVICE, Kind
 from gateway.http.shared_limits import SharedLimits
 from gateway.http.snapshots import Snapshots
 from gateway.http.start import every_service_serves
@@ -60,7 +60,7 @@ from gateway.identity.administrators.service import AdministratorsService
 from gateway.identity.companies.service import CompaniesService
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
-from gateway.identity.requests.service import RequestLogService
+from gateway.identity.requests.service import RequestFeedService, RequestLogService
 from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.service import StaffService
 from gateway.identity.usage.service import KeyUsageService
@@ -110,6 +110,7 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
     requests = RequestLogService(app.database, instants.now)
     app.serve(_service(requests_pb2, "RequestLogService"), requests)
+    app.serve(_service(requests_pb2, "RequestFeedService"), RequestFeedService(app.database))
     app.background("request-days", requests.make_days)
     app.background("request-retention", functools.partial(every_slot, requests.drop_days))
     app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
@@ -161,7 +162,7 @@ def api_handler(
     app.lifecycle.on_stop(requests.stop)
     waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
-    calls = Calls(clients)
+    calls = Calls({**clients, OWN_SERVICE: OwnService(RequestFeedService(app.database).FollowRequests)})
     writes = Writes(app.database, calls, clients)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     admission = Admission(keys, limits, app.rpcs)

@@ -51,6 +51,7 @@ def made() -> Schema:
             schemas[name]["examples"] = [example(name)]
     schemas |= feeds.schemas(record_of, ENTITY_TYPES, example)
     schemas["EventPage"] = feeds.event_page()
+    schemas["LoggedRequestPage"] = feeds.request_page()
     document: Schema = {
         "openapi": "3.1.0",
         "info": {"title": TITLE, "version": _version(), "description": _introduction(schemas)},

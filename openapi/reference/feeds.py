@@ -11,7 +11,7 @@ from reference import deliveries, events
 from reference.events import REF, Schema
 
 Example = Callable[[str], Any]
-EVENTS = "/events"
+EVENTS, REQUESTS = "/events", "/requests"
 CURSOR = "1.AbCdEf0123456789_-AbCdEf0123456789_-AbCdEf0123456789_-"
 
 
@@ -67,6 +67,13 @@ def event_page() -> Schema:
         name: property_schema for name, property_schema in properties.items() if name != "data"
     }
     page["required"] = list(page["properties"])
+    return page
+
+
+def request_page() -> Schema:
+    page = _page("LoggedRequest")
+    page["description"] = "One page of requests."
+    page["properties"]["data"]["description"] = "In the order in which they were stored; `[]` where there are none."
     return page
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.http.answers.records import IDEMPOTENCY_KEY_CHARACTERS_MAX
-from gateway.http.filters import ID_CHARACTERS_MAX, LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX, Filter
+from gateway.http.filters import (
+    ID_CHARACTERS_MAX,
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    TEXT_CHARACTERS_MAX,
+    WAIT_SECONDS_MAX,
+    Filter,
+)
 from gateway.http.routes import CHANGES, Operation
 from gateway.http.waiting import WAITS_MAX
 from reference.events import REF, Schema
+from reference.feeds import REQUESTS
 from reference.responses import Example, json_content, operation_id, responses
 from reference.words import (
     AFTER,
@@ -56,7 +64,7 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
 
 
 def _tag(operation: Operation) -> str:
-    if operation.kind == "own":
+    if operation.kind == "own" or operation.route.path == REQUESTS:
         return "Meta"
     return "Changes" if operation.kind in ("feed", "snapshot") else operation.route.path.split("/")[1].title()
 
@@ -198,6 +206,8 @@ def _filter(query_filter: Filter, path: str = "") -> Schema:
         schema = {"type": "string", "enum": list(query_filter.labels)}
     elif query_filter.is_instant:
         schema = {"type": "string", "format": "date-time"}
+    elif query_filter.is_text:
+        schema = {"type": "string", "maxLength": TEXT_CHARACTERS_MAX}
     elif query_filter.is_boolean:
         schema = {"type": "boolean"}
     example = query_filter.labels[0] if query_filter.labels else FILTER_EXAMPLES[query_filter.name]

@@ -95,6 +95,8 @@ _WORDS = {
     "409": "Another request had the same `Idempotency-Key`.",
     "410": "The cursor is from before a restore of the service's records.",
     "/events 410": "The cursor is older than the events that are kept, or from before a restore.",
+    "/requests 422": "`status` is neither an HTTP status nor a class such as `4xx`, or `wait` is not a whole number of "
+    f"seconds from 0 to {WAIT_SECONDS_MAX}.",
     "/events 422": "`event` or `entity_type` is outside its enum, or `wait` is not a whole number of seconds from 0 "
     f"to {WAIT_SECONDS_MAX}.",
     "list 422": "A value outside its enum.",
@@ -162,6 +164,10 @@ def _copied(operation: Operation, record_of: Mapping[str, str], example: Example
         headers |= _headers("Service-Wait")
     if operation.route.path == feeds.EVENTS:
         content: Schema = json_content({"$ref": REF + "EventPage"}, {"last page": feeds.event_page_example(example)})
+        return {"200": {"description": "A page.", "headers": headers, "content": content}}
+    if operation.route.path == feeds.REQUESTS:
+        page = feeds.page_example(example("LoggedRequest"))
+        content = json_content({"$ref": REF + "LoggedRequestPage"}, {"last page": page})
         return {"200": {"description": "A page.", "headers": headers, "content": content}}
     record = record_of[noun]
     if operation.kind == "snapshot":

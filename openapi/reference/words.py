@@ -150,6 +150,12 @@ OTHERS = {
         "the numbers 1, 2, 3 and so on, so without filters each number follows the one before, and a gap would be a "
         "lost event. What an installation stored before it had this list is not in it.",
     ),
+    "GET /requests": (
+        "Follow requests",
+        "The requests of 30 days with the company's keys, in the order in which they were stored, a second or two "
+        "after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No "
+        "body is stored. An operator may log fewer requests than all.",
+    ),
     "GET /webhooks/{sub_id}/deliveries/{event_id}": (
         "Fetch a delivery",
         "One delivery with its attempts and the beginning of each response, without the event's body.",
@@ -221,6 +227,13 @@ FILTERS = {
     "since": "Only events that were stored at this instant or later, which is seconds after `occurred_at` as a rule. "
     "It must carry a UTC offset.",
     "until": "Only events that were stored before this instant. It must carry a UTC offset.",
+    "key_id": "Only requests with the key with this id.",
+    "/requests status": "Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is "
+    "refused with 422.",
+    "code": "Only refusals with this code.",
+    "route": "Only requests of this route: its path with the names of ids.",
+    "request_id": "Only the request whose answer had this id in `X-Request-Id`.",
+    "/requests since": "Only requests at this instant or later. It must carry a UTC offset.",
     "state": "Only deliveries in this state. Any other value is refused with 422.",
     "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
     "carry a UTC offset.",
@@ -235,6 +248,11 @@ FILTER_EXAMPLES = {
     "updated_since": "2026-03-01T00:00:00Z",
     "ticket_number": 318,
     "entity_id": 318,
+    "key_id": 4,
+    "status": "4xx",
+    "code": "invalid_request",
+    "route": "/tickets/{ticket_id}",
+    "request_id": "019c36e8f1a05c1f0b8a77d1",
     "since": "2026-03-01T00:00:00Z",
     "until": "2026-03-02T00:00:00Z",
 }

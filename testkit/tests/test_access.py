@@ -67,6 +67,7 @@ AS_INTEGRATION = {
     "SubscriptionsService/CreateSubscription": "webhook_only",
     "SubscriptionsService/DeleteSubscription": "webhook_only",
     "FeedService/ListEvents": "read",
+    "RequestFeedService/FollowRequests": "read",
     "FeedService/ListDeliveries": "read",
     "FeedService/GetDelivery": "read",
     "FeedService/TestSubscription": "write",

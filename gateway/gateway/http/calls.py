@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from chassis.auth.clients import ServiceClient
+from chassis.auth.identity import Call, Identity
+from chassis.db.database import DatabaseUnavailable
 from gateway.http.bearer import Caller
 from gateway.http.routes import Operation
+
+
+class OwnService:
+    """The gateway's RPC about its own requests, called without gRPC."""
+
+    def __init__(self, method: Callable[[Any, Call], Awaitable[Any]]) -> None:
+        self._method = method
+
+    async def call(
+        self, request: Any, response: Any, *, identity: Identity, request_id: str, deadline_seconds: float
+    ) -> Any:
+        """As `ServiceClient.call`."""
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                return await self._method(request, Call(identity, request_id))
+        except TimeoutError:
+            raise DatabaseUnavailable("the database did not answer in time") from None
 
 
 class Calls:
     """The RPCs of all operations."""
 
-    def __init__(self, clients: Mapping[str, ServiceClient]) -> None:
+    def __init__(self, clients: Mapping[str, ServiceClient | OwnService]) -> None:
         self._clients = clients
 
     async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str) -> Any:

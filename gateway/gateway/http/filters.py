@@ -18,6 +18,7 @@ from makeready.common.v1 import options_pb2
 LIMIT_DEFAULT, LIMIT_MAX = 50, 200
 WAIT_SECONDS_MAX = 25
 PAIRS_MAX = 50
+TEXT_CHARACTERS_MAX = 100
 ID_CHARACTERS_MAX = 64  # no id is longer, so a longer text stays the id of nothing
 
 _INTEGER = re.compile("-?[0-9]+")
@@ -37,6 +38,7 @@ class Filter:
     """The values that the filter allows; empty if it allows any."""
     is_instant: bool = False
     is_boolean: bool = False
+    is_text: bool = False
 
 
 # Fields of a feed's request that are no filters.
@@ -64,6 +66,8 @@ def _filter(field: FieldDescriptor) -> Filter:
         return Filter(name, lambda text: _instant(name, text), requires, (), is_instant=True)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return Filter(name, lambda text: _boolean(name, text), requires, (), is_boolean=True)
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return Filter(name, lambda text: _text(name, text), requires, (), is_text=True)
     assert field.type == FieldDescriptor.TYPE_INT64, f"{name}: no such filter"
     return Filter(name, lambda text: _record_id(name, text), requires, ())
 
@@ -95,6 +99,12 @@ def _boolean(name: str, text: str) -> bool:
     if text not in ("true", "false"):
         raise invalid_request(f"{name} must be true or false.", name)
     return text == "true"
+
+
+def _text(name: str, text: str) -> str:
+    if len(text) > TEXT_CHARACTERS_MAX or not text.isprintable():
+        raise invalid_request(f"{name} must be at most {TEXT_CHARACTERS_MAX} printable characters.", name)
+    return text
 
 
 def _one_of(name: str, numbers: dict[str, int], text: str) -> int:

@@ -15,6 +15,8 @@ from gateway.http.filters import Filter, filters_of
 PREFIX = "/api/v1"
 READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
 
+# The service that answers what the gateway's own database has.
+OWN_SERVICE = "gateway"
 # The scope of an operation that needs no key.
 PUBLIC = "public"
 # A kind's snapshot, and its changes from there on.
@@ -99,6 +101,7 @@ ROUTES = (
           "Starting a replay needs an Idempotency-Key header; send a new key with each replay."),
     Route("GET", "/webhooks/{sub_id}/replays/{replay_id}", "webhooks.FeedService/GetReplay"),
     Route("GET", "/events", "webhooks.FeedService/ListEvents"),
+    Route("GET", "/requests", "identity.RequestFeedService/FollowRequests"),
 )  # fmt: skip
 
 Kind = Literal["own", "list", "feed", "snapshot", "fetch", "write", "delete"]
@@ -119,7 +122,7 @@ class Operation:
     route: Route
     kind: Kind
     service: str
-    """The service that answers it, for example "svc-tickets"."""
+    """The service that answers it, for example "svc-tickets"; OWN_SERVICE: this process."""
     rpc_path: str
     request: Any
     """The message class of the RPC's request."""
@@ -184,7 +187,7 @@ def _operation(route: Route) -> Operation:
     return Operation(
         route,
         kind,
-        f"svc-{context}",
+        OWN_SERVICE if context == "identity" else f"svc-{context}",
         path_of(method),
         GetMessageClass(method.input_type),
         GetMessageClass(method.output_type),

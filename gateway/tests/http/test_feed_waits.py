@@ -9,14 +9,14 @@ from typing import Any
 import grpc
 import pytest
 
-from gateway.http.routes import OPERATIONS
+from gateway.http.routes import OPERATIONS, OWN_SERVICE
 from gateway.http.waiting import WAITS_MAX
 from testkit.gateways import GatewayHarness, Operator
 from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import Contexts
 
-FEEDS = [operation for operation in OPERATIONS if operation.kind == "feed"]
+FEEDS = [operation for operation in OPERATIONS if operation.kind == "feed" and operation.service != OWN_SERVICE]
 PATH = FEEDS[0].route.path
 
 

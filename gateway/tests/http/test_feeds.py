@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http.routes import OPERATIONS
+from gateway.http.routes import OPERATIONS, OWN_SERVICE
 from testkit.gateways import Operator
 from testkit.raw_http import Api
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
-FEEDS = [operation.route.path for operation in OPERATIONS if operation.kind == "feed"]
+FEEDS = [
+    operation.route.path for operation in OPERATIONS if operation.kind == "feed" and operation.service != OWN_SERVICE
+]
 
 
 async def test_a_page_is_laid_around_the_services_bytes(api: Api, key: str, company_id: int) -> None:

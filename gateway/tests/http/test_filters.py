@@ -46,7 +46,17 @@ def test_any_other_word_is_refused(text: str) -> None:
     assert answer == (400, "invalid_request", "is_torn must be true or false.", "is_torn")
 
 
-@pytest.mark.parametrize("kind", [KINDS.TYPE_STRING, KINDS.TYPE_DOUBLE, KINDS.TYPE_INT32])
+@pytest.mark.parametrize(("text", "is_refused"), [("4xx", False), ("x" * 101, True), ("a\nb", True)])
+def test_a_text_is_short_and_printable(text: str, is_refused: bool) -> None:
+    filters = filters_of(request_with("colour", KINDS.TYPE_STRING))
+    if is_refused:
+        with pytest.raises(Refusal, match="printable"):
+            read_filters(filters, {"colour": text})
+    else:
+        assert read_filters(filters, {"colour": text}) == {"colour": text}
+
+
+@pytest.mark.parametrize("kind", [KINDS.TYPE_BYTES, KINDS.TYPE_DOUBLE, KINDS.TYPE_INT32])
 def test_a_field_of_another_type_is_no_filter(kind: Any) -> None:
     with pytest.raises(AssertionError, match="colour: no such filter"):
         filters_of(request_with("colour", kind))

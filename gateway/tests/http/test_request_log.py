@@ -282,9 +282,9 @@ async def test_a_page_looks_at_a_bounded_number_of_requests(
     filters = queries.Filters(company, None, (200, 599), "", "", EVER)
     page = await queries.newest(database, filters._replace(code="x"), 2**62, 5)
     looks = 1
-    while page.next_before_id is not None:
+    while page.has_more:
         assert page.rows == []
-        page = await queries.newest(database, filters._replace(code="x"), page.next_before_id, 5)
+        page = await queries.newest(database, filters._replace(code="x"), page.looked_to or 0, 5)
         looks += 1
     assert looks == 3
     assert len((await queries.newest(database, filters._replace(status=(500, 599)), 2**62, 5)).rows) == 1
@@ -301,3 +301,48 @@ def test_an_id_tells_its_day() -> None:
     day = datetime.date(2026, 11, 27)
     assert rules.day_of(rules.first_id(day)) == day
     assert rules.day_of(str(int(rules.first_id(day)) - 1)) == day - DAY
+
+
+async def test_a_key_sees_its_own_requests_or_those_of_the_company(
+    harness: GatewayHarness, operator: Operator, company_id: int
+) -> None:
+    gateway = harness.gateway()
+    gateway.start()
+    await gateway.ready()
+    api = Api(gateway.api_port)
+    read_id, reads = await operator.minted(company_id, "read")
+    write_id, writes = await operator.minted(company_id, "write")
+    _, hooks = await operator.minted(company_id, "webhook_only")
+    _, strangers = await operator.minted(await operator.company(), "write")
+    refused = await api.get("/tickets?cursor=x", reads)
+    await api.get("/whoami", writes)
+
+    async def page(query: str, key: str) -> Any:
+        answer = await api.get(f"/requests?{query}", key)
+        assert answer.status == 200, answer
+        return answer.json
+
+    # It waits for what is stored a second later.
+    first = await page("wait=25&status=4xx", writes)
+    assert [(row["key_id"], row["code"], row["request_id"]) for row in first["data"]] == [
+        (read_id, "invalid_cursor", refused.header("X-Request-Id"))
+    ]
+    again = await page("", writes)
+    assert {row["key_id"] for row in again["data"]} == {read_id, write_id}
+    assert [row["entity_id"] for row in again["data"]] == sorted(row["entity_id"] for row in again["data"])
+    assert {row["key_id"] for row in (await page("", reads))["data"]} == {read_id}
+    assert (await page(f"key_id={write_id}", reads))["data"] == []
+    assert {row["key_id"] for row in (await page(f"key_id={write_id}", writes))["data"]} == {write_id}
+    request_id = refused.header("X-Request-Id")
+    assert (await page(f"request_id={request_id}", strangers))["data"] == []
+    assert (
+        len((await page(f"request_id={request_id}&route=/tickets&code=invalid_cursor&status=400", writes))["data"]) == 1
+    )
+    assert (await page("since=2100-01-01T00:00:00Z", writes))["data"] == []
+    following = await page("limit=1", writes)
+    assert following["next_cursor"] == following["resume_cursor"]
+    last = await page(f"cursor={following['next_cursor']}", writes)
+    assert last["data"][0] == again["data"][1] and last["next_cursor"] is None
+    for query, key, status in (("", hooks, 403), ("status=9xx", writes, 422), ("code=", writes, 400)):
+        assert (await api.get(f"/requests?{query}", key)).status == status
+    assert await gateway.stop() == 0

@@ -1028,6 +1028,55 @@ class Events(Following):
         return EventFeed(self.client, request)
 
 
+class Requests(Resource):
+    """Requests: `client.requests`."""
+
+    def follow(
+        self,
+        *,
+        key_id: int | None = None,
+        status: str | None = None,
+        code: str | None = None,
+        route: str | None = None,
+        request_id: str | None = None,
+        since: datetime.datetime | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        wait: int | None = None,
+    ) -> Feed[models.LoggedRequest]:
+        """Follow requests.
+
+        The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No
+        body is stored. An operator may log fewer requests than all.
+
+        key_id: Only requests with the key with this id.
+        status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
+        refused with 422.
+        code: Only refusals with this code.
+        route: Only requests of this route: its path with the names of ids.
+        request_id: Only the request whose answer had this id in `X-Request-Id`.
+        since: Only requests at this instant or later. It must carry a UTC offset.
+        limit: How many records a page has; as many as the API allows if left out.
+        """
+        request = Request(
+            "GET",
+            "/requests",
+            query={
+                "key_id": key_id,
+                "status": status,
+                "code": code,
+                "route": route,
+                "request_id": request_id,
+                "since": since,
+                "limit": limit,
+                "cursor": cursor,
+                "wait": wait,
+            },
+        )
+        return Walk(self.client, request, FeedPage[models.LoggedRequest])
+
+
 class Api(Core):
     """All operations of the API."""
 
@@ -1078,6 +1127,10 @@ class Api(Core):
     @property
     def events(self) -> Events:
         return Events(self)
+
+    @property
+    def requests(self) -> Requests:
+        return Requests(self)
 
     def whoami(self) -> models.Whoami:
         """Identify the key.
@@ -2100,6 +2153,55 @@ class AsyncEvents(AsyncFollowing):
         return AsyncEventFeed(self.client, request)
 
 
+class AsyncRequests(AsyncResource):
+    """Requests: `client.requests`."""
+
+    def follow(
+        self,
+        *,
+        key_id: int | None = None,
+        status: str | None = None,
+        code: str | None = None,
+        route: str | None = None,
+        request_id: str | None = None,
+        since: datetime.datetime | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        wait: int | None = None,
+    ) -> AsyncFeed[models.LoggedRequest]:
+        """Follow requests.
+
+        The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No
+        body is stored. An operator may log fewer requests than all.
+
+        key_id: Only requests with the key with this id.
+        status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
+        refused with 422.
+        code: Only refusals with this code.
+        route: Only requests of this route: its path with the names of ids.
+        request_id: Only the request whose answer had this id in `X-Request-Id`.
+        since: Only requests at this instant or later. It must carry a UTC offset.
+        limit: How many records a page has; as many as the API allows if left out.
+        """
+        request = Request(
+            "GET",
+            "/requests",
+            query={
+                "key_id": key_id,
+                "status": status,
+                "code": code,
+                "route": route,
+                "request_id": request_id,
+                "since": since,
+                "limit": limit,
+                "cursor": cursor,
+                "wait": wait,
+            },
+        )
+        return AsyncWalk(self.client, request, FeedPage[models.LoggedRequest])
+
+
 class AsyncApi(AsyncCore):
     """All operations of the API."""
 
@@ -2150,6 +2252,10 @@ class AsyncApi(AsyncCore):
     @property
     def events(self) -> AsyncEvents:
         return AsyncEvents(self)
+
+    @property
+    def requests(self) -> AsyncRequests:
+        return AsyncRequests(self)
 
     async def whoami(self) -> models.Whoami:
         """Identify the key.

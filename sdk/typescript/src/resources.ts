@@ -860,6 +860,42 @@ export class Events extends Following {
   }
 }
 
+/** `client.requests`. */
+export class Requests extends Resource {
+  /**
+   * Follow requests.
+   *
+   * The requests of 30 days with the company's keys, in the order in which they were stored, a second or two after the
+   * answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No body is stored. An
+   * operator may log fewer requests than all.
+   *
+   * @param query.key_id Only requests with the key with this id.
+   * @param query.status Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
+   *   refused with 422.
+   * @param query.code Only refusals with this code.
+   * @param query.route Only requests of this route: its path with the names of ids.
+   * @param query.request_id Only the request whose answer had this id in `X-Request-Id`.
+   * @param query.since Only requests at this instant or later. It must carry a UTC offset.
+   * @param query.limit How many records a page has; as many as the API allows if left out.
+   */
+  follow(
+    query: {
+      key_id?: number | undefined;
+      status?: string | undefined;
+      code?: string | undefined;
+      route?: string | undefined;
+      request_id?: string | undefined;
+      since?: Date | string | undefined;
+      limit?: number | undefined;
+      cursor?: string | undefined;
+      wait?: number | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Feed<models.LoggedRequest> {
+    return new Feed(this.client, { method: "GET", path: "/requests", query, options });
+  }
+}
+
 /** All operations of the API. */
 export class Api extends Core {
   readonly tickets: Tickets = new Tickets(this);
@@ -874,6 +910,7 @@ export class Api extends Core {
   readonly snapshots: Snapshots = new Snapshots(this);
   readonly webhooks: Webhooks = new Webhooks(this);
   readonly events: Events = new Events(this);
+  readonly requests: Requests = new Requests(this);
 
   /**
    * Identify the key.

@@ -30,7 +30,7 @@ def page_request(request: ApiRequest) -> PageRequest:
     message.limit = filters.limit(texts.get("limit"))
     values = filters.read_filters(operation.filters, texts)
     for name, value in values.items():
-        if isinstance(value, int):
+        if isinstance(value, int | str):
             setattr(message, name, value)
         else:
             getattr(message, name).CopyFrom(value)

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Database
 from chassis.db.partitions import DayTables
 from chassis.db.statements import Statement, sql
+from chassis.records.bodies import ID_MAX
 from gateway.identity.requests import rules
 from gateway.identity.requests.tables import request
 
@@ -64,11 +65,13 @@ class Filters(NamedTuple):
     code: str
     route: str
     since: datetime.datetime
+    request_id: str = ""
 
 
 _TYPES: dict[str, Any] = {
     "company_id": BigInteger(),
     "key_id": BigInteger(),
+    "after": BigInteger(),
     "before": BigInteger(),
     "scanned": Integer(),
     "rows": Integer(),
@@ -76,68 +79,93 @@ _TYPES: dict[str, Any] = {
     "status_to": Integer(),
     "code": Text(),
     "route": Text(),
+    "request_id": Text(),
     "since": DateTime(timezone=True),
 }
 
 
-def _page(*conditions: str) -> Statement:
-    """A page, the newest first, next to how far it looked; one row without an id if nothing there meets the filters."""
+def _page(order: str, *conditions: str) -> Statement:
+    """A page next to how far it looked; one row without an id if nothing there meets the filters.
+
+    order: ASC or DESC, by id.
+    """
+    where = " AND ".join(("company_id = :company_id", "id > :after", "id < :before", *conditions))
+    furthest = "min" if order == "DESC" else "max"
     text = f"""
 WITH scanned AS MATERIALIZED (
     SELECT id, {_NAMES} FROM request
-    WHERE company_id = :company_id AND id < :before {" ".join(f"AND {condition}" for condition in conditions)}
-    ORDER BY id DESC LIMIT :scanned
+    WHERE {where}
+    ORDER BY id {order} LIMIT :scanned
 )
-SELECT about.*, met.* FROM (SELECT count(*) AS looked_at, min(id) AS looked_to FROM scanned) AS about
+SELECT about.*, met.* FROM (SELECT count(*) AS looked_at, {furthest}(id) AS looked_to FROM scanned) AS about
 LEFT JOIN LATERAL (
     SELECT * FROM scanned
     WHERE status BETWEEN :status_from AND :status_to AND requested_at >= :since
         AND (:code = '' OR code = :code) AND (:route = '' OR route = :route)
-    ORDER BY id DESC LIMIT :rows
+        AND (:request_id = '' OR request_id = :request_id)
+    ORDER BY id {order} LIMIT :rows
 ) AS met ON true
-ORDER BY met.id DESC
+ORDER BY met.id {order}
 """  # noqa: S608 - names of columns and conditions of this module
     types = {name: kind for name, kind in _TYPES.items() if f":{name}" in text}
     return Statement(sql(text, **types))
 
 
 _PAGES = {
-    (of_key, refused): _page(*["api_key_id = :key_id"] * of_key, *["status >= 400"] * refused)
+    (order, of_key, refused, of_id): _page(
+        order,
+        *["api_key_id = :key_id"] * of_key,
+        *["status >= 400"] * refused,
+        *["request_id = :request_id"] * of_id,
+    )
+    for order in ("ASC", "DESC")
     for of_key in (False, True)
     for refused in (False, True)
+    for of_id in (False, True)
 }
 
 
 class Page(NamedTuple):
-    """The newest requests first. next_before_id: None if no page follows."""
+    """Requests in the order of a page. looked_to: up to which id it looked; has_more: whether another may follow."""
 
     rows: list[Record]
-    next_before_id: int | None
+    looked_to: int | None
+    has_more: bool
 
 
-async def newest(database: Database, by: Filters, before_id: int, limit: int) -> Page:
-    """Up to `limit` requests that were stored before the one with an id."""
+async def _read(database: Database, order: str, by: Filters, after: int, before: int, limit: int) -> Page:
     is_of_key = by.key_id is not None
-    statement = _PAGES[is_of_key, by.status[0] >= 400]
+    statement = _PAGES[order, is_of_key, by.status[0] >= 400, bool(by.request_id)]
     values: dict[str, object] = {"key_id": by.key_id} if is_of_key else {}
     rows = await database.rows(
         statement,
         company_id=by.company_id,
-        before=before_id,
+        after=after,
+        before=before,
         scanned=rules.SCANNED_MAX,
         rows=limit + 1,
         status_from=by.status[0],
         status_to=by.status[1],
         code=by.code,
         route=by.route,
+        request_id=by.request_id,
         since=by.since,
         **values,
     )
-    about = rows[0]
     met = [row for row in rows if row["id"] is not None]
     if len(met) > limit:
-        return Page(met[:limit], met[limit - 1]["id"])
-    return Page(met, about["looked_to"] if about["looked_at"] == rules.SCANNED_MAX else None)
+        return Page(met[:limit], met[limit - 1]["id"], True)
+    return Page(met, rows[0]["looked_to"], rows[0]["looked_at"] == rules.SCANNED_MAX)
+
+
+async def newest(database: Database, by: Filters, before_id: int, limit: int) -> Page:
+    """Up to `limit` requests that were stored before the one with an id, the newest first."""
+    return await _read(database, "DESC", by, -1, before_id, limit)
+
+
+async def oldest(database: Database, by: Filters, after_id: int, limit: int) -> Page:
+    """Up to `limit` requests that were stored after the one with an id, the oldest first."""
+    return await _read(database, "ASC", by, after_id, ID_MAX, limit)
 
 
 _BY_REQUEST_ID = Statement(

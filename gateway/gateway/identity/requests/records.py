@@ -1,8 +1,14 @@
-"""The details of a logged request, as they are stored."""
+"""A logged request: its details as they are stored, and the public record."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import msgspec
+from asyncpg import Record
+
+from chassis.schedule.instants import printed
 
 
 class Details(msgspec.Struct, array_like=True, gc=False):
@@ -20,10 +26,101 @@ class Details(msgspec.Struct, array_like=True, gc=False):
     user_agent: str
     idempotency_key_hash: str
     is_replay: bool
-    entity_type: str
-    entity_id: int
+    record_type: str
+    record_id: int
     trace_id: str
+
+
+class LoggedRequest(msgspec.Struct, kw_only=True):
+    """A request with a key of the company, and what it was answered."""
+
+    schema_version: Literal[1] = 1
+    entity_type: Literal["request"] = "request"
+    entity_id: int
+    """Ascends in the order in which requests were stored."""
+    request_id: str
+    """The answer's header `X-Request-Id`, for example 019c36e8f1a05c1f0b8a77d1."""
+    requested_at: str
+    """When it came."""
+    key_id: int
+    """The key's id, as `GET /whoami` has it."""
+    method: str
+    """The verb, for example PATCH."""
+    route: str
+    """The path with the names of its ids, for example /tickets/{ticket_id}."""
+    path: str
+    """The path, for example /tickets/318."""
+    query: str
+    """The query, in which ids, states and instants stand as they came. Other values begin with `~`: a hash, the same
+    for the same value."""
+    status: int
+    """The answer's HTTP status, for example 422."""
+    code: str | None
+    """The error's code, for example invalid_request."""
+    message: str | None
+    """The error's sentence, for example Completing a ticket needs a note of 5 or more words."""
+    field: str | None
+    """The field or parameter at fault, if the refusal names one."""
+    milliseconds: float
+    """From the request to the answer, without what a feed waited, for example 8.4."""
+    bytes_in: int
+    """The length of the body, for example 31."""
+    bytes_out: int
+    """The length of the answer's body, for example 120."""
+    address: str
+    """Where it came from, for example 203.0.113.9."""
+    user_agent: str
+    """The header `User-Agent`, for example makeready-client/0.3."""
+    idempotency_key_hash: str | None
+    """A hash of the `Idempotency-Key`, the same for the same key."""
+    is_replay: bool
+    """Whether the answer to an earlier request with the `Idempotency-Key` was repeated."""
+    record_type: str | None
+    """The `entity_type` of the record that a write made or changed, for example ticket."""
+    record_id: int | None
+    """Its `entity_id`."""
+    trace_id: str
+    """The id of its trace, for example 4bf92f3577b34da6a3ce929d0e0e4736."""
 
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Details).decode
+
+
+def path(route: str, ids: Sequence[str]) -> str:
+    """The path of a route with these ids."""
+    text, *segments = route.split("{")
+    for entity_id, segment in zip(ids, segments, strict=True):
+        text += entity_id + segment.partition("}")[2]
+    return text
+
+
+def document(row: Record) -> bytes:
+    """The public record of a stored row."""
+    details = decode(row["details"])
+    return encode(
+        LoggedRequest(
+            entity_id=row["id"],
+            request_id=row["request_id"],
+            requested_at=printed(row["requested_at"]),
+            key_id=row["api_key_id"],
+            method=row["method"],
+            route=row["route"],
+            path=path(row["route"], details.ids),
+            query=details.query,
+            status=row["status"],
+            code=row["code"] or None,
+            message=details.message or None,
+            field=details.field or None,
+            milliseconds=details.milliseconds,
+            bytes_in=details.bytes_in,
+            bytes_out=details.bytes_out,
+            address=details.address,
+            user_agent=details.user_agent,
+            idempotency_key_hash=details.idempotency_key_hash or None,
+            is_replay=details.is_replay,
+            record_type=details.record_type or None,
+            record_id=details.record_id or None,
+            trace_id=details.trace_id,
+        )
+    )

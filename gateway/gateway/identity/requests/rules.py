@@ -9,6 +9,8 @@ from chassis.refusals import Refusal, invalid_request
 
 RETENTION_DAYS, AHEAD_DAYS = 30, 3
 PAGE, PAGE_MAX = 50, 200
+CLOCK_MICROSECONDS = 60_000_000
+"""How far the clocks of a gateway and of the database may differ."""
 SCANNED_MAX = 5000
 """Rows that a page looks at: a filter that few rows meet must not read a month of them."""
 

@@ -7,7 +7,7 @@ import datetime
 
 from asyncpg import Record
 
-from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
+from chassis.auth.identity import ADMINISTRATOR, Call, caller, may_administer
 from chassis.db.database import Database
 from chassis.db.partitions import DAY, PATIENT_SECONDS
 from chassis.records.bodies import ID_MAX
@@ -16,10 +16,43 @@ from chassis.schedule.instants import Clock, of_request
 from gateway.identity.companies import queries as companies
 from gateway.identity.requests import queries, records, rules
 from gateway.identity.rules import no_company
+from makeready.common.v1.documents_pb2 import Feed
 from makeready.identity.v1 import requests_pb2 as pb
 
 LOOK_SECONDS = 3600
 _EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class RequestFeedService:
+    """The requests of a caller's company, in the order in which they were stored."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def FollowRequests(self, request: pb.FollowRequestsRequest, call: Call) -> pb.FollowRequestsResponse:
+        who = caller(call)
+        since = of_request(request, "since") or _EVER
+        key_id = request.key_id if request.HasField("key_id") else None
+        if who.scope == "read":
+            # Another key's requests are not there.
+            key_id = who.api_key_id if key_id in (None, who.api_key_id) else 0
+        filters = queries.Filters(
+            who.company_id,
+            key_id,
+            rules.statuses(request.status),
+            request.code,
+            request.route,
+            since,
+            request.request_id,
+        )
+        after = int.from_bytes(request.position, "big") or max(rules.id_at(since) - rules.CLOCK_MICROSECONDS, -1)
+        if request.from_now:
+            page = await queries.newest(self.database, filters, ID_MAX, 1)
+            return pb.FollowRequestsResponse(feed=Feed(position=_position(page.looked_to or after)))
+        page = await queries.oldest(self.database, filters, after, min(request.limit, rules.PAGE_MAX))
+        documents = map(records.document, page.rows)
+        position = _position(after if page.looked_to is None else page.looked_to)
+        return pb.FollowRequestsResponse(feed=Feed(documents=documents, position=position, more=page.has_more))
 
 
 class RequestLogService:
@@ -44,7 +77,8 @@ class RequestLogService:
         await self._company(request.company_id, call)
         before_id = request.before_id if request.HasField("before_id") else ID_MAX
         page = await queries.newest(self.database, filters, before_id, limit)
-        return pb.ListRequestsResponse(requests=map(_message, page.rows), next_before_id=page.next_before_id)
+        following = page.looked_to if page.has_more else None
+        return pb.ListRequestsResponse(requests=map(_message, page.rows), next_before_id=following)
 
     async def GetRequest(self, request: pb.GetRequestRequest, call: Call) -> pb.GetRequestResponse:
         row = await queries.with_request_id(self.database, request.request_id)
@@ -76,16 +110,20 @@ class RequestLogService:
                 raise no_company()
 
 
+def _position(after_id: int) -> bytes:
+    return max(after_id, 1).to_bytes(8, "big")
+
+
 def _message(row: Record) -> pb.LoggedRequest:
     details = records.decode(row["details"])
-    path, *segments = row["route"].split("{")
-    for entity_id, segment in zip(details.ids, segments, strict=True):
-        path += entity_id + segment.partition("}")[2]
     names = ("id", "company_id", "request_id", "method", "route", "status", "code")
-    of_details = tuple(name for name in records.Details.__struct_fields__ if name != "ids")
+    not_same = ("ids", "record_type", "record_id")
+    of_details = tuple(name for name in records.Details.__struct_fields__ if name not in not_same)
     message = pb.LoggedRequest(
         key_id=row["api_key_id"],
-        path=path,
+        path=records.path(row["route"], details.ids),
+        entity_type=details.record_type,
+        entity_id=details.record_id,
         **{name: row[name] for name in names},
         **{name: getattr(details, name) for name in of_details},
     )
