@@ -13,6 +13,8 @@ from chassis.app.server import App
 from chassis.auth.identity import Call, IdentityError
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime.settings import ServiceSettings, service_settings
+from chassis.schedule.clocks import LIVE, Companies
+from chassis.schedule.sweeps import Due
 
 from ..contract import EchoResponse, service
 from ..parcels import audit, claims, metadata, outbox
@@ -68,14 +70,18 @@ async def swallow() -> None:
     await asyncio.sleep(600)
 
 
-async def swept(_now: datetime.datetime) -> dict[str, int]:
-    return {"ticket.stale": 3}
+class Swept:
+    async def sweep(self, _now: datetime.datetime, _companies: Companies = LIVE) -> dict[str, int]:
+        return {"ticket.stale": 3}
+
+    async def next_due(self, _company_id: int) -> Due | None:
+        return None
 
 
 def assemble(settings: ServiceSettings) -> App:
     app = App(NAME, settings)
     app.commands(claims, audit, app.produces(outbox, consumers={}))
-    app.sweeps(swept)
+    app.sweeps(Swept())
     app.serve(service("EchoService"), Echo())
     app.background("faltering", Faltering().run)
     if "SWALLOW" in os.environ:
