@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from typing import Self, TypeVar
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
 
 import httpx
 import msgspec
@@ -35,21 +36,32 @@ def read(response: httpx.Response, kind: type[T]) -> T:
     return answer
 
 
-class _UntilDeadline(httpx.SyncByteStream):
-    """A body that must be there by an instant of the monotonic clock, however slowly its pieces come."""
+class _Reading(threading.local):
+    """What this thread reads."""
 
-    def __init__(self, stream: httpx.SyncByteStream, deadline: float) -> None:
-        self._stream = stream
-        self._deadline = deadline
+    deadline = float("inf")
+    """The instant of the monotonic clock by which all must be there, however slowly its pieces come."""
 
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            if time.monotonic() > self._deadline:
-                raise httpx.ReadTimeout("the answer was not whole in time")
-            yield chunk
 
-    def close(self) -> None:
-        self._stream.close()
+_READING = _Reading()
+
+
+def _read_until_the_deadline(event: str, details: dict[str, Any]) -> None:
+    """Has each read of a new connection end with the deadline of the thread that reads: a hook of httpcore, which
+    itself limits the single read alone, so that a head or a body that drips would take for ever."""
+    if not event.endswith(("connect_tcp.complete", "start_tls.complete")):
+        return
+    stream = details["return_value"]
+    read_of_stream = stream.read
+
+    def read(max_bytes: int, timeout: float | None = None) -> bytes:
+        remaining = _READING.deadline - time.monotonic()
+        if remaining <= 0:
+            raise httpx.ReadTimeout("the answer was not whole in time")
+        read_bytes: bytes = read_of_stream(max_bytes, remaining if timeout is None else min(timeout, remaining))
+        return read_bytes
+
+    stream.read = read
 
 
 class _Configured:
@@ -121,14 +133,16 @@ class Core(_Configured):
             if isinstance(step, float):
                 time.sleep(step)
                 continue
+            step.extensions["trace"] = _read_until_the_deadline
+            _READING.deadline = step.extensions["deadline"]
             try:
                 outcome = http.send(step, stream=True)
                 if not (is_stream and outcome.is_success):
-                    assert isinstance(outcome.stream, httpx.SyncByteStream)
-                    outcome.stream = _UntilDeadline(outcome.stream, step.extensions["deadline"])
                     outcome.read()
             except httpx.RequestError as error:
                 outcome = error
+            finally:
+                _READING.deadline = _Reading.deadline
 
     def close(self) -> None:
         """Closes the connections."""

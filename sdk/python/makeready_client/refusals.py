@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import httpx
 import msgspec
 
@@ -9,6 +11,13 @@ from makeready_client.errors import BY_CODE, ApiError
 
 # What a proxy answers while nothing behind it does: a release comes, or a machine has gone.
 GATEWAY_FAULTS = frozenset({502, 503, 504})
+
+
+class _Details(TypedDict):
+    request_id: str | None
+    retry_after: float | None
+    param: str | None
+    doc_url: str | None
 
 
 class _Error(msgspec.Struct):
@@ -23,9 +32,11 @@ class _Body(msgspec.Struct):
 def error_of(response: httpx.Response, base_url: str) -> ApiError:
     """The error that a refusal stands for. response: with its body read. base_url: the address that was configured."""
     after = response.headers.get("Retry-After", "")
-    details = {
+    details: _Details = {
         "request_id": response.headers.get("X-Request-Id"),
         "retry_after": float(after) if after.isdecimal() else None,
+        "param": response.headers.get("Service-Error-Param"),
+        "doc_url": response.links.get("help", {}).get("url"),
     }
     try:
         error = msgspec.json.decode(response.content, type=_Body).error

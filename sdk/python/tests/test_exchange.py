@@ -362,3 +362,12 @@ def test_a_record_has_the_response_that_brought_it() -> None:
     assert caller.response is not None
     assert (caller.response.status, caller.response.body, caller.response.headers["x-request-id"]) == (200, body, "r3")
     assert caller.request_id == "r3" and not caller.replayed and caller.company.name == "A"
+
+
+def test_an_error_has_the_field_and_the_page_that_the_headers_name(exchange: Callable[..., Exchange]) -> None:
+    page = "https://host/docs/errors#invalid_request"
+    links = f'<{page}>; rel="help"'
+    failure = exchange(CREATE, refused(422, "invalid_request", Service_Error_Param="title", Link=links)).failure
+    assert isinstance(failure, errors.InvalidRequest) and (failure.param, failure.doc_url) == ("title", page)
+    bare = exchange(CREATE, refused(422, "invalid_request", Link="<https://host/>; rel=next")).failure
+    assert isinstance(bare, errors.InvalidRequest) and (bare.param, bare.doc_url) == (None, None)

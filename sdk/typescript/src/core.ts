@@ -324,6 +324,8 @@ function refusal(response: Response, text: string, baseUrl: string): ApiError {
     message,
     response.headers.get("X-Request-Id"),
     /^\d+$/.test(after) ? Number(after) : null,
+    response.headers.get("Service-Error-Param"),
+    /<([^>]*)>\s*;\s*rel="?help"?/.exec(response.headers.get("Link") ?? "")?.[1] ?? null,
   );
 }
 

@@ -23,12 +23,26 @@ export class ApiError extends MakereadyError {
   readonly requestId: string | null;
   /** Seconds; null where the API named none. */
   readonly retryAfter: number | null;
+  /** The parameter or field that was refused, such as `title`; null where the API named none. */
+  readonly param: string | null;
+  /** The page about the code; null where the API named none. */
+  readonly docUrl: string | null;
 
-  constructor(status: number, code: string, message: string, requestId: string | null, retryAfter: number | null) {
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    requestId: string | null,
+    retryAfter: number | null,
+    param: string | null = null,
+    docUrl: string | null = null,
+  ) {
     super(`${status} ${code || "without a code"}: ${message}${requestId ? ` [${requestId}]` : ""}`);
     this.status = status;
     this.code = code;
     this.requestId = requestId;
     this.retryAfter = retryAfter;
+    this.param = param;
+    this.docUrl = docUrl;
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import http.client
 import json
 import os
@@ -57,6 +58,34 @@ def test_the_package_has_the_same_bytes_each_time_and_nothing_of_this_machine(tm
     assert f'VERSION = "{about["version"]}"' in texts["package/dist/core.js"]
     assert f"## {about['version']}" in texts["package/CHANGELOG.md"]
     assert texts["package/README.md"].startswith("```ts\n") and texts["package/README.md"].splitlines()[3] == "```"
+
+
+def test_the_client_has_20_kB_at_most(tmp_path: Path) -> None:
+    """Bundled, minified and compressed by gzip, as pages that count packages show it."""
+    bundled = tmp_path / "client.js"
+    done = deno("bundle", "--minify", "--output", str(bundled), str(PROJECT / "src" / "index.ts"))
+    assert done.returncode == 0, done.stderr
+    assert 5_000 < len(gzip.compress(bundled.read_bytes())) <= 20_000
+
+
+def test_an_error_has_the_field_and_the_page_that_the_headers_name(tmp_path: Path) -> None:
+    program = tmp_path / "errors.ts"
+    program.write_text(
+        'import { Makeready, errors } from "@makeready/client";\n'
+        'const body = JSON.stringify({ error: { code: "invalid_request", message: "No." } });\n'
+        'for (const headers of [{}, { "Service-Error-Param": "title", Link: \'<https://h/d#e>; rel="help"\' }]) {\n'
+        "  const fetch = async () => new Response(body, { status: 422, headers });\n"
+        '  const client = new Makeready({ apiKey: "k", baseUrl: "https://h/api/v1", fetch });\n'
+        "  const error: any = await client.whoami().catch((caught: unknown) => caught);\n"
+        "  console.log(JSON.stringify([error instanceof errors.InvalidRequest, error.param, error.docUrl]));\n"
+        "}\n"
+    )
+    done = node(tmp_path, program, runtime="the wheel's node")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        [True, None, None],
+        [True, "title", "https://h/d#e"],
+    ]
 
 
 def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> None:
