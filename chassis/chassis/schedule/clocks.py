@@ -39,7 +39,7 @@ class Companies:
 LIVE = Companies()
 
 
-def offset_of(company: sa.Table, company_id: Expression) -> sa.Label[datetime.timedelta]:
+def offset_of(company: sa.FromClause, company_id: Expression) -> sa.Label[datetime.timedelta]:
     """The offset of a company's clock, for statements that read other things of the company anyway; null while its row
     has not arrived. `company` is the replica."""
     offset: sa.Select[Any] = sa.select(company.c.clock_offset).where(company.c.id == company_id)
