@@ -153,6 +153,8 @@ def _page(record: str) -> Schema:
 
 def _error() -> Schema:
     return {
+        # The name of the class in generated clients: one of the name of its field `error` does not type-check.
+        "title": "ErrorAnswer",
         "description": "What every failure answers.",
         "type": "object",
         "properties": {

@@ -71,6 +71,13 @@ def session(client: ModuleType, company: Company, scope: str) -> Any:
     return client.AuthenticatedClient(base_url=company.system.base_url, token=company.keys[scope])
 
 
+def test_it_has_no_errors_of_types(client: ModuleType) -> None:
+    folder = Path(str(client.__file__)).parent
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null", PACKAGE]
+    done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_it_walks_a_list_by_its_cursor(client: ModuleType, company: Company) -> None:
     caller, names = session(client, company, "read"), []
     query: dict[str, str] = {}
@@ -116,7 +123,7 @@ def test_it_changes_a_tickets_status(client: ModuleType, company: Company) -> No
     assert again.headers["X-Idempotent-Replay"] == "1" and again.parsed == done
     body = model("StatusChange")(status=statuses.COMPLETED)
     refused = change.sync(opened.entity_id, client=caller, body=body, idempotency_key="no note")
-    assert isinstance(refused, model("Error")) and refused.error.code == "invalid_request"
+    assert isinstance(refused, model("ErrorAnswer")) and refused.error.code == "invalid_request"
 
 
 def test_it_records_a_move_in_and_a_notice(client: ModuleType, company: Company) -> None:
@@ -152,7 +159,7 @@ def test_it_distinguishes_errors(client: ModuleType, company: Company) -> None:
     assert missing.status_code == 404 and missing.parsed.error.code == "not_found"
     body = model("TicketCreate")(unit_id=1, title="x", category=model("TicketCategory")("HVAC"))
     refused = operation("tickets", "create_ticket").sync_detailed(client=reader, body=body, idempotency_key="scope")
-    assert isinstance(refused.parsed, model("Error")) and refused.parsed.error.code == "insufficient_scope"
+    assert isinstance(refused.parsed, model("ErrorAnswer")) and refused.parsed.error.code == "insufficient_scope"
 
 
 def test_it_subscribes_and_unsubscribes(client: ModuleType, company: Company) -> None:
