@@ -60,7 +60,7 @@ class ApiHandler:
                 path = _decoded(path)
             place = resource_of(path)
             if place is None:
-                reply, route = self._outside.reply(request.method, path), path
+                reply, route = self._outside.reply(request.method, path, request.headers.getall("Accept", ())), path
             else:
                 resource, ids = place
                 operation = resource.operations.get(request.method)

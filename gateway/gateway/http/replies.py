@@ -33,6 +33,19 @@ class ApiError(Refusal):
         self.headers = headers
 
 
+class PageMissing(Refusal):
+    """There is no such page of the reference, which a person asked for in a browser."""
+
+
+_NO_PAGE = Reply(
+    404,
+    b"<!doctype html><html lang=en><meta charset=utf-8><title>No such page</title><h1>No such page</h1>"
+    b"<p>The reference has no page at this address. <a href=/docs>Go to the reference</a>.",
+    b"Content-Type: text/html; charset=utf-8\r\n"
+    b"Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n",
+)
+
+
 def verb_not_allowed(allow: str) -> ApiError:
     """allow: the verbs of the path, as the Allow header lists them."""
     return ApiError(
@@ -44,6 +57,8 @@ def verb_not_allowed(allow: str) -> ApiError:
 
 
 def of_refusal(refusal: Refusal) -> Reply:
+    if isinstance(refusal, PageMissing):
+        return _NO_PAGE
     headers = refusal.headers if isinstance(refusal, ApiError) else b""
     if refusal.status == 429 and not headers:  # a service's own limit, of a minute
         headers = b"Retry-After: 60\r\n"

@@ -94,3 +94,13 @@ async def test_the_root_leads_to_the_reference(api: Api, path: str) -> None:
         assert (response.status, response.header("Location")) == (302, "/docs")
     response = await api.request("POST", path)
     assert (response.status, response.header("Allow")) == (405, "GET, HEAD")
+
+
+async def test_a_browser_gets_a_page_where_the_reference_has_none(api: Api) -> None:
+    browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+    response = await api.request("GET", "//docs/no-such-page", Accept=browser)
+    assert (response.status, response.header("Content-Type")) == (404, "text/html; charset=utf-8")
+    assert b"href=/docs>" in response.body
+    program = await api.request("GET", "//docs/no-such-page")
+    elsewhere = await api.request("GET", "/no-such-path", Accept=browser)
+    assert [answer.json["error"]["code"] for answer in (program, elsewhere)] == ["not_found"] * 2
