@@ -1,6 +1,6 @@
 # 1. Your key: a company administrator mints one of scope write in the console, under Keys.
 # pip install makeready-client; set MAKEREADY_API_KEY and MAKEREADY_BASE_URL.
-import datetime
+from datetime import timedelta
 
 from makeready_client import Makeready
 
@@ -12,11 +12,12 @@ units = list(client.units.list())
 print(len(units), "units")
 
 # 3. Create: a ticket on the first unit. Sent again with the same Idempotency-Key, it is still one ticket.
-started = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
 ticket = client.tickets.create(unit_id=units[0].entity_id, title="Kitchen tap drips", category="Plumbing")
 print(ticket.entity_id, ticket.status)
 
 # 4. Receive: the event that this caused. The answer comes as soon as there is one.
-for event in client.events.follow(since=started, event="ticket.created"):
-    print(event.event, event.occurred_at)
-    break
+since = ticket.created_at - timedelta(minutes=1)
+for event in client.events.follow(since=since, event="ticket.created"):
+    if event.data.entity_id == ticket.entity_id:
+        print(event.event, event.data.entity_id)
+        break

@@ -9,12 +9,13 @@ curl "$MAKEREADY_BASE_URL/units?limit=3" -H "Authorization: Bearer $MAKEREADY_AP
 # 3. Create: a ticket on the first unit. Sent again with the same Idempotency-Key, it is still one ticket.
 unit=$(curl -s "$MAKEREADY_BASE_URL/units?limit=1" -H "Authorization: Bearer $MAKEREADY_API_KEY" |
   grep -o '"entity_id":[0-9]*' | cut -d: -f2)
-since=$(date -u +%FT%H:00:00Z)
-curl "$MAKEREADY_BASE_URL/tickets" \
+ticket=$(curl -s "$MAKEREADY_BASE_URL/tickets" \
   -H "Authorization: Bearer $MAKEREADY_API_KEY" \
   -H 'Content-Type: application/json' -H "Idempotency-Key: quickstart-$(date +%s)" \
-  -d "{\"unit_id\": $unit, \"title\": \"Kitchen tap drips\", \"category\": \"Plumbing\"}"
+  -d "{\"unit_id\": $unit, \"title\": \"Kitchen tap drips\", \"category\": \"Plumbing\"}")
+echo "$ticket"
+id=$(echo "$ticket" | grep -o '"entity_id":[0-9]*' | cut -d: -f2)
 
 # 4. Receive: the event that this caused. The answer comes as soon as there is one.
-curl "$MAKEREADY_BASE_URL/events?event=ticket.created&since=$since&wait=25" \
+curl "$MAKEREADY_BASE_URL/events?event=ticket.created&entity_type=ticket&entity_id=$id&wait=25" \
   -H "Authorization: Bearer $MAKEREADY_API_KEY"

@@ -11,13 +11,15 @@ for await (const unit of client.units.list()) units.push(unit);
 console.log(units.length, "units");
 
 // 3. Create: a ticket on the first unit. Sent again with the same Idempotency-Key, it is still one ticket.
-const since = new Date(Date.now() - 60_000);
-const unit_id = units[0]!.entity_id;
+const unit_id = units[0].entity_id;
 const ticket = await client.tickets.create({ unit_id, title: "Kitchen tap drips", category: "Plumbing" });
 console.log(ticket.entity_id, ticket.status);
 
 // 4. Receive: the event that this caused. The answer comes as soon as there is one.
+const since = new Date(Date.parse(ticket.created_at) - 60_000);
 for await (const event of client.events.follow({ since, event: "ticket.created" })) {
-  console.log(event.event, event.occurred_at);
-  break;
+  if (event.event === "ticket.created" && event.data.entity_id === ticket.entity_id) {
+    console.log(event.event, event.data.entity_id);
+    break;
+  }
 }

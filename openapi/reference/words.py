@@ -243,8 +243,8 @@ AFTER = {
     "after_meter_id": "The `meter_id` of the last reading that you have, beside `after_id`.",
 }
 FILTER_EXAMPLES = {
-    "property_id": 12,
-    "unit_id": 204,
+    "property_id": 1,
+    "unit_id": 4,
     "updated_since": "2026-03-01T00:00:00Z",
     "ticket_number": 318,
     "entity_id": 318,
@@ -385,10 +385,10 @@ WRITES = {
             422: "The unit has no active resident; record the move-in before a notice.",
         },
         {
-            "entity_id": 1207,
+            "entity_id": 32,
             "move_in_date": "2025-04-01",
-            "move_out_date": "2026-03-31",
-            "occupancy_fed_at": "2026-02-27T11:02:45.830055Z",
+            "move_out_date": "2030-03-31",
+            "occupancy_fed_at": "2030-02-27T11:02:45.830055Z",
             "external_id": "NTV-5512",
             "lease": None,
             "parties": [],
