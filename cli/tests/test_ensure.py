@@ -124,6 +124,18 @@ def kinds(answer: Answer) -> list[tuple[str, str, str]]:
     return [(step["what"], step["name"], step["action"]) for step in answer.value["steps"]]
 
 
+async def test_a_file_makes_a_sandbox_and_makes_no_sandbox_of_a_company(
+    ensure: Ensure, operator: Operator, name: str
+) -> None:
+    text = f"companies: [{{external_id: {name}, name: Trial, sandbox: true}}]"
+    assert kinds(await ensure(text, keys=False)) == [("company", name, "create")]
+    assert kinds(await ensure(text, keys=False)) == []
+    listed = (await operator("ListCompanies", pb.ListCompaniesRequest())).companies
+    assert [company.is_sandbox for company in listed if company.external_id == name] == [True]
+    with pytest.raises(CommandError, match=r"is a sandbox, and stays what it was created as"):
+        await ensure(text.replace("true", "false"), keys=False)
+
+
 async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
     ensure: Ensure, operator: Operator, api: Api, name: str, tmp_path: Path
 ) -> None:

@@ -117,6 +117,16 @@ CREATE TABLE public.company (
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     second_factor_required boolean DEFAULT false NOT NULL,
     external_id text,
+    is_sandbox boolean DEFAULT false NOT NULL,
+    sandbox_of bigint,
+    clock_offset interval DEFAULT '00:00:00'::interval NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT company_clock_offset CHECK (((clock_offset >= '00:00:00'::interval) AND (clock_offset <=
+CASE
+    WHEN is_sandbox THEN '3650 days'::interval
+    ELSE '00:00:00'::interval
+END))),
+    CONSTRAINT company_live CHECK ((is_sandbox OR ((sandbox_of IS NULL) AND (ended_at IS NULL)))),
     CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
 );
 
@@ -435,6 +445,8 @@ CREATE INDEX ceremony_of_account ON public.ceremony USING btree (account_id);
 
 CREATE INDEX ceremony_of_session ON public.ceremony USING btree (session_id);
 
+CREATE INDEX company_sandboxes ON public.company USING btree (sandbox_of, id) WHERE (sandbox_of IS NOT NULL);
+
 CREATE INDEX idempotency_note_leased_until ON public.idempotency_note USING btree (leased_until);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
@@ -491,6 +503,9 @@ ALTER TABLE ONLY public.ceremony
 
 ALTER TABLE ONLY public.ceremony
     ADD CONSTRAINT ceremony_session_id_fkey FOREIGN KEY (session_id) REFERENCES public.session(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.company
+    ADD CONSTRAINT company_sandbox_of FOREIGN KEY (sandbox_of) REFERENCES public.company(id);
 
 ALTER TABLE ONLY public.link
     ADD CONSTRAINT link_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id) ON DELETE CASCADE;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from chassis.refusals import Refusal
 from chassis.replicas.resync import ROWS, ReplicaResync, ReplicaSource
 from chassis.replicas.tables import Replica
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.events_pb2 import References
+from makeready.events.v1.events_pb2 import CompanyReference, References
 from testkit.grpc_servers import serve
 from testkit.plugin import PostgresServer
 
@@ -107,6 +108,25 @@ async def test_a_newer_row_stays_unless_the_owner_is_to_be_believed(opened: Data
     assert await opened.value(name) == "newer"
     await rebuild(resync, "companies", overwrite=True)
     assert await opened.value(name) == "C2"
+
+
+async def test_a_companys_clock_is_never_turned_back(owner: Database, opened: Database, resync: ReplicaResync) -> None:
+    await rebuild(resync, "companies")
+    async with opened.connection() as connection:
+        await connection.raw.execute("UPDATE company SET clock_offset = '25 hours' WHERE id = 2")
+    offset = Statement(sa.select(company.c.clock_offset).where(company.c.id == 2))
+    for overwrite in (False, True):
+        await rebuild(resync, "companies", overwrite=overwrite)
+        assert await opened.value(offset) == datetime.timedelta(hours=25)
+    async with opened.transaction() as connection:
+        row = CompanyReference(id=2, version=9, is_sandbox=True)
+        row.clock_offset.FromTimedelta(datetime.timedelta(hours=24))
+        await put(connection, [References(companies=[row])])
+        assert await connection.value(offset) == datetime.timedelta(hours=25)
+        row.version += 1
+        row.clock_offset.FromTimedelta(datetime.timedelta(hours=26))
+        await put(connection, [References(companies=[row])])
+        assert await connection.value(offset) == datetime.timedelta(hours=26)
 
 
 async def test_the_kinds_that_are_kept_are_listed_with_their_owners(resync: ReplicaResync) -> None:

@@ -43,8 +43,10 @@ def add(commands: Commands) -> None:
         company=False,
         settings={
             "name": {"type": types.text_argument},
-            "timezone": {"metavar": "TZ", "default": "UTC", "required": False},
+            "timezone": {"metavar": "TZ", "default": "", "required": False},
             "external_id": {"metavar": "NAME", "required": False},
+            "is_sandbox": {"flag": "--sandbox", "action": "store_true"},
+            "sandbox_of": {"flag": "--of", "metavar": "ID", "type": types.record_id},
         },
         answer=_created,
     )

@@ -42,6 +42,8 @@ class Key(_Part, frozen=True):
 class Company(_Part, frozen=True):
     external_id: ExternalId
     name: Line
+    sandbox: bool = False
+    """Whether its clock can be moved and it can be ended. A company stays what it was created as."""
     timezone: Line | None = None
     active: bool | None = None
     second_factor_required: bool | None = None

@@ -85,7 +85,10 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
 
     async def create() -> None:
         request = pb.CreateCompanyRequest(
-            name=declared.name, timezone=declared.timezone or "", external_id=declared.external_id
+            name=declared.name,
+            timezone=declared.timezone or "",
+            external_id=declared.external_id,
+            is_sandbox=declared.sandbox,
         )
         created = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company
         place.company_id = created.id
@@ -98,7 +101,13 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
             await operator.call("gateway", request, pb.UpdateCompanyResponse)
 
     if company is None:
-        return [Step(declared.external_id, "company", declared.external_id, "create", settings, create)]
+        settings_of_new = settings | ({"sandbox": True} if declared.sandbox else {})
+        return [Step(declared.external_id, "company", declared.external_id, "create", settings_of_new, create)]
+    if company.is_sandbox != declared.sandbox:
+        raise CommandError(
+            f"Company {company.id} ({declared.external_id}) {'is' if company.is_sandbox else 'is not'} a sandbox, and "
+            "stays what it was created as: correct the file, or give the new company another external_id."
+        )
     differing = _differing(settings, company)
     step = Step(declared.external_id, "company", declared.external_id, "change", differing, lambda: change(differing))
     return [step] if differing else []

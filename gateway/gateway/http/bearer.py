@@ -299,11 +299,17 @@ def _caller(row: Record) -> Caller:
             api_key_id=row["id"],
             scope=row["scope"],
             administrator_id=row["administrator_id"],
+            is_sandbox=row["is_sandbox"],
         ),
         whoami=records.encode(
             records.Whoami(
                 API_VERSION,
-                records.Company(row["company_id"], row["company_name"], row["timezone"]),
+                records.Company(
+                    row["company_id"],
+                    row["company_name"],
+                    row["timezone"],
+                    "sandbox" if row["is_sandbox"] else "live",
+                ),
                 records.Key(row["id"], row["name"], row["prefix"], row["scope"], printed(row["created_at"])),
             )
         ),

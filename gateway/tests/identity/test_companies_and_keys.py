@@ -66,6 +66,47 @@ async def test_a_company_is_created_listed_and_changed(operator: Operator) -> No
     assert unchanged.company == changed.company
 
 
+async def test_a_sandbox_is_of_a_live_company_or_of_none(
+    operator: Operator, company_id: int, database: Database
+) -> None:
+    async def create(**fields: object) -> pb.Company:
+        request = pb.CreateCompanyRequest(name="Trial", **fields)  # type: ignore[arg-type]
+        company: pb.Company = (await operator("CreateCompany", request)).company
+        return company
+
+    await operator("UpdateCompany", pb.UpdateCompanyRequest(company_id=company_id, timezone="America/Denver"))
+    alone = await create(is_sandbox=True)
+    assert (alone.is_sandbox, alone.HasField("sandbox_of"), alone.timezone) == (True, False, "UTC")
+    sandboxes = await asyncio.gather(
+        *(create(is_sandbox=True, sandbox_of=company_id) for _ in range(8)), return_exceptions=True
+    )
+    stored = [sandbox for sandbox in sandboxes if not isinstance(sandbox, BaseException)]
+    assert {(sandbox.sandbox_of, sandbox.timezone) for sandbox in stored} == {(company_id, "America/Denver")}
+    refusals = [refusal for refusal in sandboxes if isinstance(refusal, Refusal)]
+    assert (len(stored), len(refusals)) == (5, 3), "at most five, also when they are made at once"
+    assert {(refusal.status, "at most 5" in refusal.message) for refusal in refusals} == {(422, True)}
+    (row,) = await rows(database, "SELECT count(*) FROM company WHERE sandbox_of = $1", company_id)
+    assert row["count"] == 5
+
+    for fields, status in (
+        ({"sandbox_of": company_id}, 422),  # only a sandbox is of a company
+        ({"is_sandbox": True, "sandbox_of": alone.id}, 422),  # a sandbox has none
+        ({"is_sandbox": True, "sandbox_of": 900_000}, 404),
+    ):
+        request = pb.CreateCompanyRequest(name="Trial", **fields)  # type: ignore[arg-type]
+        assert (await refused(operator, "CreateCompany", request)).status == status
+
+
+async def test_a_sandboxs_keys_say_so_and_a_new_key_in_their_place_too(operator: Operator) -> None:
+    sandbox = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Trial", is_sandbox=True))).company
+    minted = await operator("MintKey", pb.MintKeyRequest(company_id=sandbox.id, scope=pb.SCOPE_READ))
+    rotated = await operator("RotateKey", pb.RotateKeyRequest(idempotency_key="r", key_id=minted.key_id))
+    assert minted.key.startswith("mk_test_") and rotated.key.startswith("mk_test_")
+    live = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Live"))).company
+    minted = await operator("MintKey", pb.MintKeyRequest(company_id=live.id, scope=pb.SCOPE_READ))
+    assert not minted.key.startswith("mk_test_")
+
+
 @pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\0b", "\u202e"])
 async def test_a_company_needs_a_name(operator: Operator, name: str) -> None:
     assert (await refused(operator, "CreateCompany", pb.CreateCompanyRequest(name=name))).status == 400

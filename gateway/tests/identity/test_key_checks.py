@@ -11,6 +11,17 @@ SECRET, OTHER = b"s" * 32, b"o" * 32
 CHECKS = KeyChecks({"2": SECRET, "1": OTHER})
 
 
+def test_a_key_of_a_sandbox_has_its_mark_and_a_check_of_its_own() -> None:
+    key = CHECKS.key_of(CHECKS.new_recipe(is_sandbox=True))
+    assert key is not None and key.startswith("mk_test_2")
+    assert CHECKS.verdict(key) == "good"
+    # It is no live key, and no live key is one of a sandbox.
+    assert CHECKS.verdict("mk_" + key.removeprefix("mk_test_")) == "bad"
+    assert CHECKS.verdict("mk_test_" + new_key(CHECKS).removeprefix("mk_")) == "bad"
+    other = KeyChecks({"1": b"another secret of a ring that is not known"})
+    assert CHECKS.verdict(other.key_of(other.new_recipe(is_sandbox=True)) or "") == "unknown ring"
+
+
 def new_key(checks: KeyChecks) -> str:
     key = checks.key_of(checks.new_recipe())
     assert key is not None

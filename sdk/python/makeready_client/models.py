@@ -29,6 +29,7 @@ KINDS = (
 """The kinds of records that have a snapshot and a feed of changes."""
 
 AssetStatus: TypeAlias = Literal["Active", "Needs Service", "Out of Service", "Retired"]
+CompanyMode: TypeAlias = Literal["live", "sandbox"]
 EventEntityType: TypeAlias = Literal["inspection", "notice", "pm_task", "ticket", "turn", "vendor"]
 EventKey: TypeAlias = Literal[
     "inspection.stale",
@@ -104,6 +105,7 @@ WebhookReplayStatus: TypeAlias = Literal["under_way", "finished"]
 # msgspec takes no union of literals and str; type checkers do, and show the values.
 if TYPE_CHECKING:
     OpenAssetStatus: TypeAlias = AssetStatus | str
+    OpenCompanyMode: TypeAlias = CompanyMode | str
     OpenEventKey: TypeAlias = EventKey | str
     OpenInspectionResult: TypeAlias = InspectionResult | str
     OpenInspectionSource: TypeAlias = InspectionSource | str
@@ -132,13 +134,13 @@ if TYPE_CHECKING:
     OpenWebhookHealth: TypeAlias = WebhookHealth | str
     OpenWebhookReplayStatus: TypeAlias = WebhookReplayStatus | str
 else:
-    OpenAssetStatus = OpenEventKey = OpenInspectionResult = OpenInspectionSource = OpenInspectionStatus = (
-        OpenKeyScope
-    ) = OpenLeaseType = OpenLocationType = OpenMeterScope = OpenMeterUtilityType = OpenOccupancyStatus = (
-        OpenPartyRole
-    ) = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = OpenTicketCategory = (
-        OpenTicketPriority
-    ) = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
+    OpenAssetStatus = OpenCompanyMode = OpenEventKey = OpenInspectionResult = OpenInspectionSource = (
+        OpenInspectionStatus
+    ) = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = OpenMeterUtilityType = (
+        OpenOccupancyStatus
+    ) = OpenPartyRole = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = (
+        OpenTicketCategory
+    ) = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
         OpenVendorLastComplianceState
     ) = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = (
         OpenWebhookReplayStatus
@@ -262,6 +264,8 @@ class Company(Model, kw_only=True):
     """The company's name."""
     timezone: str
     """The company's timezone, an IANA name such as America/Chicago."""
+    mode: OpenCompanyMode
+    """`sandbox` for a company to try things in; its keys begin with `mk_test_`."""
 
 
 class Floorplan(Model, kw_only=True):

@@ -11,6 +11,8 @@ export type Open<T extends string> = T | (string & {});
 
 export type AssetStatus =
   "Active" | "Needs Service" | "Out of Service" | "Retired";
+export type CompanyMode =
+  "live" | "sandbox";
 export type EventEntityType =
   "inspection" | "notice" | "pm_task" | "ticket" | "turn" | "vendor";
 export type EventKey =
@@ -182,6 +184,8 @@ export interface Company {
   name: string;
   /** The company's timezone, an IANA name such as America/Chicago. */
   timezone: string;
+  /** `sandbox` for a company to try things in; its keys begin with `mk_test_`. */
+  mode: Open<CompanyMode>;
 }
 
 /** The plan that a unit is built to. */

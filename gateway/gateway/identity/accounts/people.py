@@ -32,6 +32,7 @@ def identity_of(
         staff_id=None if is_administrator else account["person_id"],
         stepped_up_at=stepped_up_at,
         session_id=session_id,
+        is_sandbox=account["is_sandbox"],
         only_service=only_service,
     )
 

@@ -42,6 +42,7 @@ PERSON = (
     company.c.timezone,
     company.c.active.label("company_active"),
     company.c.second_factor_required,
+    company.c.is_sandbox,
     account.c.password.is_not(None).label("has_password"),
     account.c.totp_since,
     has_passkey.label("has_passkey"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 
+from asyncpg import Record
+
 from chassis.auth.identity import (
     ADMINISTRATOR,
     INTEGRATION,
@@ -70,26 +72,27 @@ class ActorsService:
         row = None if "\0" in address else await administrators.administrator(self.database, address)
         if row is None or not row["active"] or company_id not in (0, row["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
-        return self._confirmed(ADMINISTRATOR, row["company_id"], administrator_id=row["id"])
+        return self._confirmed(row, ADMINISTRATOR, administrator_id=row["id"])
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
         row = await staff.member(self.database, company_id, staff_id)
         if row is None or not row["active"]:
             raise Refusal(404, "not_found", "No member of that company's staff has that id.")
-        return self._confirmed(STAFF, company_id, staff_id=staff_id)
+        return self._confirmed(row, STAFF, staff_id=staff_id)
 
     def _confirmed(
-        self, kind: str, company_id: int, *, administrator_id: int | None = None, staff_id: int | None = None
+        self, person: Record, kind: str, *, administrator_id: int | None = None, staff_id: int | None = None
     ) -> Identity:
         """The person as the operator acts for them: the operator's key is the confirmation."""
         now = int(time.time())
         return Identity(
             kind,
             self.issuer.name,
-            company_id,
+            person["company_id"],
             administrator_id=administrator_id,
             staff_id=staff_id,
             stepped_up_at=now - now % REUSE_SECONDS,
+            is_sandbox=person["is_sandbox"],
         )
 
 

@@ -22,9 +22,9 @@ _NEW_ADMINISTRATOR = Statement(
     .returning(_administrator.c.id)
 )
 _ADMINISTRATOR_BY_EMAIL = Statement(
-    select(_administrator.c.id, _administrator.c.company_id, _administrator.c.active).where(
-        _administrator.c.email == bindparam("email", type_=Text)
-    )
+    select(_administrator.c.id, _administrator.c.company_id, _administrator.c.active, company.c.is_sandbox)
+    .join_from(_administrator, company, company.c.id == _administrator.c.company_id)
+    .where(_administrator.c.email == bindparam("email", type_=Text))
 )
 
 _ADMINISTRATOR_BY_ID = Statement(

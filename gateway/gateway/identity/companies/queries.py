@@ -23,6 +23,8 @@ _NEW_COMPANY = Statement(
         name=bindparam("name", type_=Text),
         timezone=bindparam("timezone", type_=Text),
         external_id=bindparam("external_id", type_=Text),
+        is_sandbox=bindparam("is_sandbox", type_=Boolean),
+        sandbox_of=bindparam("sandbox_of", type_=BigInteger),
     )
     .on_conflict_do_nothing(constraint="company_external_id")
     .returning(*_company.c)
@@ -32,6 +34,11 @@ _COMPANY_BY_EXTERNAL_ID = Statement(
     select(_company)
     .where(_company.c.external_id == bindparam("external_id", type_=Text))
     .with_for_update(read=True, key_share=True)
+)
+_SANDBOXES = Statement(
+    select(func.count())
+    .select_from(_company)
+    .where(_company.c.sandbox_of == _company_id, _company.c.ended_at.is_(None))
 )
 _CHANGED_COMPANY = Statement(
     update(_company)
@@ -61,9 +68,26 @@ async def company_for_update(connection: Connection, company_id: int) -> Record 
     return await connection.row(_COMPANY_FOR_UPDATE, company_id=company_id)
 
 
-async def new_company(connection: Connection, name: str, timezone: str, external_id: str | None) -> Record | None:
+class NewCompany(NamedTuple):
+    """A company to store. The columns of company have the same names."""
+
+    name: str
+    timezone: str
+    external_id: str | None
+    is_sandbox: bool
+    sandbox_of: int | None
+    """The live company whose administrators administer the sandbox."""
+
+
+async def new_company(connection: Connection, new: NewCompany) -> Record | None:
     """None if another company has the external id."""
-    return await connection.row(_NEW_COMPANY, name=name, timezone=timezone, external_id=external_id)
+    return await connection.row(_NEW_COMPANY, **new._asdict())
+
+
+async def count_sandboxes(connection: Connection, company_id: int) -> int:
+    """How many sandboxes of the live company have not been ended."""
+    count: int = await connection.value(_SANDBOXES, company_id=company_id)
+    return count
 
 
 async def company_by_external_id(connection: Connection, external_id: str) -> Record:

@@ -9,6 +9,7 @@ import zoneinfo
 from chassis.refusals import Refusal, invalid_request
 
 DEFAULT_TIMEZONE = "UTC"
+SANDBOXES_MAX = 5
 
 # A file of companies makes the names of a Secret's keys of it.
 _EXTERNAL_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
@@ -22,6 +23,17 @@ def has_external_id() -> Refusal:
     return invalid_request(
         "The company has another external_id, by which files name it; it keeps that one.", "external_id", status=422
     )
+
+
+def check_owner(is_sandbox: bool, sandboxes: int) -> None:
+    """Whether a company may have these sandboxes, the new one included. is_sandbox: whether it is one itself. Raises
+    Refusal."""
+    if is_sandbox:
+        raise invalid_request("A sandbox is of a live company; name one.", "sandbox_of", status=422)
+    if sandboxes > SANDBOXES_MAX:
+        raise invalid_request(
+            f"A company has at most {SANDBOXES_MAX} sandboxes; end one of them first.", "sandbox_of", status=422
+        )
 
 
 @functools.cache

@@ -19,8 +19,8 @@ from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.turns import Line
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
+from gateway.identity.companies.rules import check_owner, external_id_taken, has_external_id
 from gateway.identity.companies.rules import external_id as external_id_rule
-from gateway.identity.companies.rules import external_id_taken, has_external_id
 from gateway.identity.companies.rules import timezone as timezone_rule
 from gateway.identity.rules import checked, no_company
 from makeready.events.v1.events_pb2 import CompanyReference, References
@@ -44,15 +44,31 @@ class CompaniesService:
         name = checked(rules.name, request.name)
         timezone = checked(timezone_rule, request.timezone)
         external_id = checked(external_id_rule, request.external_id, "external_id") if request.external_id else None
+        sandbox_of = request.sandbox_of if request.HasField("sandbox_of") else None
+        if sandbox_of is not None and not request.is_sandbox:
+            raise invalid_request(
+                "Only a sandbox is of another company; leave sandbox_of out.", "sandbox_of", status=422
+            )
         async with self.database.transaction() as connection:
-            row = await queries.new_company(connection, name, timezone, external_id)
+            # Locked, so that two sandboxes that are made at once count each other.
+            live = None if sandbox_of is None else await queries.company_for_update(connection, sandbox_of)
+            if sandbox_of is not None and live is None:
+                raise no_company()
+            if live is not None and not request.timezone:
+                timezone = live["timezone"]
+            new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of)
+            row = await queries.new_company(connection, new)
             if row is None:
                 assert external_id is not None, "a company without an external id conflicts with none"
                 return pb.CreateCompanyResponse(
                     company=_company(await queries.company_by_external_id(connection, external_id))
                 )
+            if live is not None:
+                check_owner(live["is_sandbox"], await queries.count_sandboxes(connection, live["id"]))
             await self._publish_reference(connection, row, call)
-            created = {"name": name, "timezone": timezone} | ({"external_id": external_id} if external_id else {})
+            created: dict[str, object] = {"name": name, "timezone": timezone}
+            created |= {"external_id": external_id} if external_id else {}
+            created |= {"is_sandbox": True, "sandbox_of": sandbox_of} if request.is_sandbox else {}
             await self._audit(connection, call, "company.created", row["id"], {}, created)
         self.outbox.wake()
         return pb.CreateCompanyResponse(company=_company(row))
@@ -184,7 +200,10 @@ class CompaniesService:
             name=row["name"],
             active=row["active"],
             timezone=row["timezone"],
+            is_sandbox=row["is_sandbox"],
+            ended=row["ended_at"] is not None,
         )
+        reference.clock_offset.FromTimedelta(row["clock_offset"])
         event = self.outbox.references(
             References(companies=[reference]),
             company_id=row["id"],
@@ -202,6 +221,11 @@ def _company(row: Record) -> pb.Company:
         timezone=row["timezone"],
         second_factor_required=row["second_factor_required"],
         external_id=row["external_id"] or "",
+        is_sandbox=row["is_sandbox"],
+        sandbox_of=row["sandbox_of"],
     )
+    message.clock_offset.FromTimedelta(row["clock_offset"])
+    if row["ended_at"] is not None:
+        message.ended_at.FromDatetime(row["ended_at"])
     message.created_at.FromDatetime(row["created_at"])
     return message

@@ -51,6 +51,7 @@ _KEY_BY_DIGEST = Statement(
         company.c.name.label("company_name"),
         company.c.timezone,
         company.c.active,
+        company.c.is_sandbox,
     )
     .join_from(api_key, company, company.c.id == api_key.c.company_id)
     .where(api_key.c.digest == bindparam("digest", type_=LargeBinary))
@@ -107,6 +108,7 @@ _KEYS = (
     select(
         *_key_columns,
         api_key.c.replaces,
+        company.c.is_sandbox,
         _successor.c.id.label("replaced_by"),
         func.coalesce(administrator.c.email, literal("", Text)).label("administrator_email"),
         func.coalesce(administrator.c.name, literal("", Text)).label("administrator_name"),
@@ -116,6 +118,7 @@ _KEYS = (
         key_last_use.c.used_for.label("last_used_for"),
     )
     .select_from(api_key)
+    .join(company, company.c.id == api_key.c.company_id)
     .outerjoin(administrator, administrator.c.id == api_key.c.administrator_id)
     .outerjoin(_successor, _successor.c.replaces == api_key.c.id)
     .outerjoin(key_last_use, key_last_use.c.api_key_id == api_key.c.id)

@@ -20,6 +20,8 @@ class Company(msgspec.Struct, frozen=True, gc=False):
     """The company's name."""
     timezone: str
     """The company's timezone, an IANA name such as America/Chicago."""
+    mode: Literal["live", "sandbox"]
+    """`sandbox` for a company to try things in; its keys begin with `mk_test_`."""
 
 
 class Key(msgspec.Struct, frozen=True, gc=False):

@@ -4,8 +4,9 @@ A key is `mk_RING_`, 43 random characters and a check of 16: a MAC, under a secr
 it. The check shows without the database that a key may be one of ours, so that random keys cost no look-up.
 
 RING is the id of the secret and the first characters of its digest: a secret that was replaced under the same id is
-another ring. A key of a ring that is not known here proves nothing by its check and has to be looked for; so losing a
-secret kills no key. Release 0.2.0 minted keys without a check: `mk_` and 43 random characters.
+another ring. A sandbox's key begins with `mk_test_RING_`. A key of a ring that is not known here proves nothing by its
+check and has to be looked for; so losing a secret kills no key. Release 0.2.0 minted
+keys without a check: `mk_` and 43 random characters.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 # A prefix that secret scanners recognize.
 KEY_MARK = "mk_"
+SANDBOX_MARK = "mk_test_"
 # 256 random bits in base64url.
 RANDOM_CHARACTERS = 43
 # 96 bits in base64url: nobody finds a check by trying keys, and the key stays short.
@@ -47,21 +49,22 @@ class KeyChecks:
     """Makes keys and looks at their checks. ring: secrets by id (letters and digits); new keys are of the first."""
 
     def __init__(self, ring: Mapping[str, bytes]) -> None:
-        self._ring = {
-            f"{KEY_MARK}{key_id}{hashlib.sha256(secret).hexdigest()[:FINGERPRINT_CHARACTERS]}_": secret
+        names = {
+            f"{key_id}{hashlib.sha256(secret).hexdigest()[:FINGERPRINT_CHARACTERS]}_": secret
             for key_id, secret in ring.items()
         }
-        self._newest = next(iter(self._ring))
+        self._ring = {mark + name: secret for name, secret in names.items() for mark in (KEY_MARK, SANDBOX_MARK)}
+        self._newest = next(iter(names))
 
     @property
     def marks(self) -> list[str]:
         """The first characters of keys with a check that can be verified here, up to the random ones."""
         return list(self._ring)
 
-    def new_recipe(self) -> str:
+    def new_recipe(self, is_sandbox: bool = False) -> str:
         """A key's mark and 256 random bits, of which `key_of` makes a bearer key. It is no secret: without the ring
         the key cannot be made from it. So it can be stored with the reply to a request that may be sent again."""
-        return self._newest + secrets.token_urlsafe(32)
+        return (SANDBOX_MARK if is_sandbox else KEY_MARK) + self._newest + secrets.token_urlsafe(32)
 
     def key_of(self, recipe: str) -> str | None:
         """The bearer key; None if the ring's secret is not known here any longer."""
@@ -83,8 +86,8 @@ class KeyChecks:
         if secret is not None:
             checked = key[:-CHECK_CHARACTERS]
             return "good" if hmac.compare_digest(key[len(checked) :], _check(secret, checked)) else "bad"
-        ring = mark[len(KEY_MARK) : -1]
-        return "unknown ring" if mark == f"{KEY_MARK}{ring}_" and ring.isalnum() else "bad"
+        ring = mark.removeprefix(SANDBOX_MARK if mark.startswith(SANDBOX_MARK) else KEY_MARK)[:-1]
+        return "unknown ring" if mark.endswith(f"_{ring}_") and ring.isalnum() else "bad"
 
 
 def visible(key: str) -> str:

@@ -52,11 +52,12 @@ class KeysService:
 
         async def work(command: Command) -> pb.MintKeyResponse:
             connection = command.connection
-            if await companies.company(connection, request.company_id) is None:
+            company = await companies.company(connection, request.company_id)
+            if company is None:
                 raise no_company()
             expires_at = rules.end_after_mint(requested_end, command.now)
             administrator_id = await _minter(connection, request.company_id, email, call)
-            recipe = self.checks.new_recipe()
+            recipe = self.checks.new_recipe(company["is_sandbox"])
             key_id = await self._new_key(command, recipe, administrator_id, name, scope, expires_at)
             return pb.MintKeyResponse(key_id=key_id, key=_stamped(command.now, recipe))
 
@@ -83,7 +84,7 @@ class KeysService:
             administrator_id = old["administrator_id"]
             if call.identity.kind == ADMINISTRATOR:
                 administrator_id = call.identity.administrator_id
-            recipe = self.checks.new_recipe()
+            recipe = self.checks.new_recipe(old["is_sandbox"])
             expires_at = rules.end_after_rotation(requested_end, old["created_at"], old["expires_at"], now)
             new_id = await self._new_key(
                 command, recipe, administrator_id, old["name"], old["scope"], expires_at, replaces=old["id"]

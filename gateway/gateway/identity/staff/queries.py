@@ -14,6 +14,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
 from gateway.identity.accounts.tables import account
+from gateway.identity.tables.companies import company
 from gateway.identity.tables.staff import staff
 
 STAFF = ImportTable(staff, "name", "email", "title", "created_at")
@@ -46,8 +47,10 @@ _staff_id = bindparam("staff_id", type_=BigInteger)
 _WILD, _ESCAPED = re.compile(r"[\\%_]"), r"\\\g<0>"
 
 # A member with what is known of the account.
-_MEMBERS = select(*staff.c, account.c.id.label("account_id"), account.c.last_sign_in_at).outerjoin_from(
-    staff, account, and_(account.c.company_id == staff.c.company_id, account.c.staff_id == staff.c.id)
+_MEMBERS = (
+    select(*staff.c, account.c.id.label("account_id"), account.c.last_sign_in_at, company.c.is_sandbox)
+    .join_from(staff, company, company.c.id == staff.c.company_id)
+    .outerjoin(account, and_(account.c.company_id == staff.c.company_id, account.c.staff_id == staff.c.id))
 )
 _MEMBER = Statement(_MEMBERS.where(_of_company, staff.c.id == _staff_id))
 _STAFF_PAGE = Statement(

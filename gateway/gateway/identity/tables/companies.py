@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Identity, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Interval,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from gateway.identity.rules import NAME_POINTS_MAX
 from gateway.identity.schema import instant, metadata
@@ -20,8 +34,21 @@ company = Table(
     Column("second_factor_required", Boolean, nullable=False, server_default=text("false")),
     # By which a file of companies finds them again.
     Column("external_id", Text),
+    Column("is_sandbox", Boolean, nullable=False, server_default=text("false")),
+    # The live company whose administrators administer the sandbox.
+    Column("sandbox_of", BigInteger, ForeignKey("company.id", name="company_sandbox_of")),
+    # How far the company's clock is ahead of the real one. It only grows.
+    Column("clock_offset", Interval, nullable=False, server_default=text("'0'")),
+    # The row of a company that was ended stays for good: it tells late events and replicas that nothing of it is kept.
+    Column("ended_at", DateTime(timezone=True)),
     instant("created_at"),
     instant("updated_at"),
     UniqueConstraint("external_id", name="company_external_id"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
+    CheckConstraint("is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL", name="company_live"),
+    CheckConstraint(
+        "clock_offset BETWEEN '0' AND CASE WHEN is_sandbox THEN interval '3650 days' ELSE interval '0' END",
+        name="company_clock_offset",
+    ),
 )
+Index("company_sandboxes", company.c.sandbox_of, company.c.id, postgresql_where=company.c.sandbox_of.is_not(None))
