@@ -164,7 +164,7 @@ DATES = {"created_at": "2026-11-01T00:00:00Z", "expires_at": "2026-12-01T00:00:0
 
 def test_records_travel_and_become_json(server: Server) -> None:
     document = {
-        "company": {"id": 7, "name": "Alder", "timezone": "America/Denver"},
+        "company": {"id": 7, "name": "Alder", "timezone": "America/Denver", "mode": "live"},
         "key": {"id": 1, "name": "BI", "prefix": "mk_1", "scope": "read"} | DATES,
         "api_version": "v1",
     }
