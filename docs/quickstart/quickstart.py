@@ -2,7 +2,7 @@
 # pip install makeready-client; set MAKEREADY_API_KEY and MAKEREADY_BASE_URL.
 from datetime import timedelta
 
-from makeready_client import Makeready
+from makeready_client import Makeready, models
 
 client = Makeready()
 print(client.whoami().company.name)
@@ -18,6 +18,6 @@ print(ticket.entity_id, ticket.status)
 # 4. Receive: the event that this caused. The answer comes as soon as there is one.
 since = ticket.created_at - timedelta(minutes=1)
 for event in client.events.follow(since=since, event="ticket.created"):
-    if event.data.entity_id == ticket.entity_id:
+    if isinstance(event.data, models.Ticket) and event.data.entity_id == ticket.entity_id:
         print(event.event, event.data.entity_id)
         break

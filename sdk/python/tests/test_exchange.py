@@ -354,7 +354,8 @@ def test_each_request_is_told_to_the_hook_and_the_log_and_never_the_key(
 
 def test_a_record_has_the_response_that_brought_it() -> None:
     body = b'{"api_version":"v1","company":{"id":1,"name":"A","timezone":"UTC","mode":"live"},'
-    body += b'"key":{"id":1,"name":"B","prefix":"mk","scope":"read","created_at":"2026-11-01T00:00:00Z","expires_at":null}}'
+    body += b'"key":{"id":1,"name":"B","prefix":"mk","scope":"read",'
+    body += b'"created_at":"2026-11-01T00:00:00Z","expires_at":null}}'
     answer = httpx.Response(200, content=body, headers={"X-Request-Id": "r3"})
     transport = httpx.MockTransport(lambda _: answer)
     with Makeready("k", base_url="https://h", transport=transport) as client:
