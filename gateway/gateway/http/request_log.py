@@ -48,7 +48,7 @@ DROPPED = Counter(
 
 # An id, a state or an instant. Anything else in a path or a query may be a person's.
 _ID = re.compile(r"[0-9]{1,20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_INSTANT = re.compile(r"[0-9T:.Z+ -]{4,40}")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+ ]\d\d:?\d\d)?)?", re.ASCII)
 # A reply to a write begins with the record's kind and id.
 _RECORD = re.compile(rb'\{"schema_version":1,"entity_type":"([a-z_]+)","entity_id":([0-9]+)')
 _RECORD_BYTES = 100
@@ -215,8 +215,10 @@ class RequestLog:
             if name not in operation.allowed_query:
                 pairs.append(f"{self._hash(name)}={self._hash(value)}")
                 continue
-            labels = filters[name].labels if name in filters else ()
-            is_safe = value in labels or value in ("true", "false") or _ID.fullmatch(value) or _INSTANT.fullmatch(value)
+            query_filter = filters.get(name)
+            is_safe = value in ("true", "false") or (query_filter is not None and value in query_filter.labels)
+            if query_filter is None or not query_filter.is_text:
+                is_safe = is_safe or bool(_ID.fullmatch(value) or _INSTANT.fullmatch(value))
             pairs.append(f"{name}={value if is_safe else self._hash(value)}")
         return "&".join(pairs)
 
