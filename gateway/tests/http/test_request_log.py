@@ -151,7 +151,7 @@ def test_a_write_is_logged_unless_only_refusals_are() -> None:
 async def test_nothing_of_the_callers_own_is_stored(log: RequestLog, database: Database, company: int) -> None:
     operation = operation_at("GET", "/tickets")
     query = "status=Open&property_id=5&updated_since=2026-01-31T08:00:00Z&cursor=ada%40example.com&ada@example.com=Ada"
-    query += "&created_since=%2B1 303 555-0142"
+    query += "&updated_since=%2B1 303 555-0142"
     log._waiting.append(answered(company, operation=operation, ids=(), query=query, idempotency_key="Ada-17"))
     log._waiting.append(answered(company, 1, ids=("ada@example.com",)))
     await log.store()
