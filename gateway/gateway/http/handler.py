@@ -50,10 +50,10 @@ class ApiHandler:
     async def answer(self, request: Request) -> Reply:
         started = time.perf_counter()
         traces.enter(request.headers.getall(traces.HEADER, ()))
-        route, code = UNKNOWN, ""
+        route, field = UNKNOWN, ""
         operation: Operation | None = None
         ids: tuple[str, ...] = ()
-        query, refused = "", None
+        query = ""
         try:
             path, query = request.target()
             if "%" in path:
@@ -69,10 +69,9 @@ class ApiHandler:
                 route = operation.route.path
                 reply = await self._answer(operation, ids, query, request)
         except Refusal as refusal:
-            code, refused = refusal.code, refusal
+            field = refusal.field
             reply = replies.of_refusal(refusal)
         except BodyBroken as broken:
-            code = "invalid_request"
             reply = replies.error(400, "invalid_request", f"The body can't be read: {broken}; send it whole.")
         except Unavailable as fault:
             _log_unavailable(fault, route, request.id)
@@ -85,7 +84,7 @@ class ApiHandler:
         seconds = time.perf_counter() - started - request.idle_seconds
         self._answered.count(request, route, reply.status, seconds)
         if request.caller is not None and operation is not None:
-            self._requests.add(request, operation, ids, query, reply, refused, code, seconds)
+            self._requests.add(request, operation, ids, query, reply, field, seconds)
         return reply
 
     async def _answer(self, operation: Operation, ids: tuple[str, ...], query: str, request: Request) -> Reply:

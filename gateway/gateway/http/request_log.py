@@ -2,7 +2,8 @@
 
 A request neither waits nor fails because of the log. While the database is away, or slower than requests come, up to
 WAITING_MAX requests wait; what comes then is not logged, but counted. A part whose answer was lost is sent again and
-stored once. A process that is killed loses about a second.
+stored once. A process that is killed loses about a second. The gateway logs what it has a key and an operation for:
+paths that do not exist, and verbs that they do not take, are answered before anybody looks for the key.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import asyncpg
+import msgspec
 import structlog
 from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.http.replies import Reply
 from chassis.http.requests import Request
-from chassis.refusals import Refusal
 from chassis.runtime import traces
 from gateway.config import RequestLog as Kept
+from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS
 from gateway.http.routes import Operation
 from gateway.identity.requests import queries, records, rules
 
@@ -43,7 +45,8 @@ HASH_BYTES = 8
 
 log = structlog.stdlib.get_logger(__name__)
 DROPPED = Counter(
-    "makeready_request_log_dropped_total", "Requests that were not logged: memory was full, or the process stopped"
+    "makeready_request_log_dropped_total",
+    "Requests that were not logged: memory was full, the process stopped, or a key went on far above its limit",
 )
 
 # An id, a state or an instant. Anything else in a path or a query may be a person's.
@@ -52,6 +55,18 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(
 # A reply to a write begins with the record's kind and id.
 _RECORD = re.compile(rb'\{"schema_version":1,"entity_type":"([a-z_]+)","entity_id":([0-9]+)')
 _RECORD_BYTES = 100
+
+
+class _Error(msgspec.Struct):
+    code: str = ""
+    message: str = ""
+
+
+class _Envelope(msgspec.Struct):
+    error: _Error
+
+
+_envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 class Answered(NamedTuple):
@@ -65,13 +80,13 @@ class Answered(NamedTuple):
     operation: Operation
     ids: tuple[str, ...]
     query: str
-    refusal: Refusal | None
+    field: str
     status: int
-    code: str
     seconds: float
     bytes_in: str
     bytes_out: int
     reply_begins: bytes
+    """Of an error the whole body."""
     is_replay: bool
     address: str
     user_agent: str
@@ -92,6 +107,9 @@ class RequestLog:
         self._waiting: deque[Answered] = deque()
         self._writer = uuid.uuid4()
         self._number = 0
+        self._unlimited: dict[int, int] = {}
+        """How many requests beside the limit each key had since the minute began."""
+        self._minute = 0
         self._part: list[tuple[Any, ...]] | None = None
         """The rows that are being stored, or of which it is not known whether they were."""
 
@@ -106,18 +124,19 @@ class RequestLog:
         ids: tuple[str, ...],
         query: str,
         reply: Reply,
-        refusal: Refusal | None,
-        code: str,
+        field: str,
         seconds: float,
     ) -> None:
-        """Notes an answered request of a known key. query: as it was sent."""
+        """Notes an answered request of a known key. query: as it was sent; field: the one that the refusal names."""
         is_write = operation.kind == "write"
         if self._kept != "all" and not rules.keeps(self._kept, reply.status, request.method):
             return
-        if len(self._waiting) >= WAITING_MAX:
+        headers, caller = request.headers, request.caller
+        # Such refusals have no limit of their own: a key that does not wait would fill the disk.
+        is_unlimited = reply.status == 429 or not request.limit_headers
+        if len(self._waiting) >= WAITING_MAX or (is_unlimited and not self._has_place(caller.api_key_id)):
             DROPPED.inc()
             return
-        headers, caller = request.headers, request.caller
         self._waiting.append(
             Answered(
                 self._clock() - seconds - request.idle_seconds,
@@ -128,13 +147,12 @@ class RequestLog:
                 operation,
                 ids,
                 query,
-                refusal,
+                field,
                 reply.status,
-                code,
                 seconds,
                 headers.get("Content-Length", "") if is_write else "",
                 len(reply.body),
-                reply.body[:_RECORD_BYTES] if is_write and reply.status < 300 else b"",
+                reply.body if reply.status >= 400 else reply.body[:_RECORD_BYTES] if is_write else b"",
                 is_write and b"X-Idempotent-Replay" in reply.headers,
                 request.address,
                 headers.get("User-Agent", ""),
@@ -142,6 +160,15 @@ class RequestLog:
                 traces.current(),
             )
         )
+
+    def _has_place(self, api_key_id: int) -> bool:
+        """Whether one more request of the key that the limit does not bound is logged in this minute."""
+        minute = int(self._clock()) // WINDOW_SECONDS
+        if minute != self._minute:
+            self._minute = minute
+            self._unlimited.clear()
+        count = self._unlimited[api_key_id] = self._unlimited.get(api_key_id, 0) + 1
+        return count <= REQUESTS_A_MINUTE
 
     async def run(self) -> None:
         """Stores what was noted every PERIOD_SECONDS, until cancelled. Raises DatabaseUnavailable."""
@@ -177,17 +204,19 @@ class RequestLog:
 
     def _row(self, answered: Answered) -> tuple[Any, ...]:
         record = _RECORD.match(answered.reply_begins)
-        refusal, operation = answered.refusal, answered.operation
+        error = _error(answered.reply_begins) if answered.status >= 400 else _Error()
+        operation = answered.operation
         details = records.Details(
             tuple([text if _ID.fullmatch(text) else self._hash(text) for text in answered.ids]),
             self._queries(operation, answered.query) if answered.query else "",
-            refusal.message if refusal else "",
-            refusal.field if refusal else "",
+            error.message,
+            answered.field,
             round(answered.seconds * 1000, 1),
             int(answered.bytes_in) if answered.bytes_in.isascii() and answered.bytes_in.isdigit() else 0,
             answered.bytes_out,
             answered.address,
-            answered.user_agent.replace("\0", "")[:AGENT_CHARACTERS_MAX],
+            # A header may be no UTF-8.
+            answered.user_agent.encode(errors="replace").decode()[:AGENT_CHARACTERS_MAX],
             self._hash(answered.idempotency_key) if answered.idempotency_key else "",
             answered.is_replay,
             record[1].decode() if record else "",
@@ -202,7 +231,7 @@ class RequestLog:
             answered.method,
             operation.route.path,
             answered.status,
-            answered.code,
+            error.code,
             records.encode(details).decode(),
         )
 
@@ -221,6 +250,14 @@ class RequestLog:
                 is_safe = is_safe or bool(_ID.fullmatch(value) or _INSTANT.fullmatch(value))
             pairs.append(f"{name}={value if is_safe else self._hash(value)}")
         return "&".join(pairs)
+
+
+def _error(body: bytes) -> _Error:
+    """What the caller was told."""
+    try:
+        return _envelope(body).error
+    except msgspec.DecodeError:
+        return _Error()
 
 
 def _hash(secret: bytes, text: str) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import datetime
 import itertools
+import json
 from typing import Any
 
 import pytest
 
 from chassis.db.database import Database, DatabaseUnavailable
+from chassis.http.replies import Reply
 from chassis.refusals import Refusal
 from gateway.http import request_log
-from gateway.http.replies import read
+from gateway.http.replies import FAULT, error, read
 from gateway.http.request_log import Answered, RequestLog
 from gateway.http.routes import operation_at
-from gateway.identity.requests import queries, rules
+from gateway.identity.requests import queries, records, rules
 from gateway.identity.requests.service import RequestLogService
 from makeready.identity.v1 import requests_pb2 as pb
 from testkit.gateways import GatewayHarness, Operator
@@ -40,9 +42,8 @@ def answered(company_id: int, number: int = 0, status: int = 200, **more: Any) -
         "operation": GET_TICKET,
         "ids": ("41",),
         "query": "",
-        "refusal": None,
+        "field": "",
         "status": status,
-        "code": "",
         "seconds": 0.0042,
         "bytes_in": "",
         "bytes_out": 900,
@@ -154,11 +155,15 @@ async def test_nothing_of_the_callers_own_is_stored(log: RequestLog, database: D
     query += "&updated_since=%2B1 303 555-0142"
     log._waiting.append(answered(company, operation=operation, ids=(), query=query, idempotency_key="Ada-17"))
     log._waiting.append(answered(company, 1, ids=("ada@example.com",)))
+    route = operation_at("GET", "/requests")
+    for number, value in enumerate(("5550100123", "2026-01-31", "%2B1 555 0100")):
+        log._waiting.append(answered(company, 2 + number, operation=route, ids=(), query=f"request_id={value}"))
     await log.store()
     rows = await stored(database, company)
     texts = " ".join(row["details"] for row in rows)
     assert "status=Open&property_id=5&updated_since=2026-01-31T08:00:00Z&cursor=~" in texts
-    assert len(rows) == 2 and "ada" not in texts.lower() and "example" not in texts and "555" not in texts
+    assert "request_id=~" in texts and "request_id=5" not in texts and "request_id=2" not in texts
+    assert len(rows) == 5 and "ada" not in texts.lower() and "example" not in texts and "555" not in texts
 
 
 async def test_the_record_of_a_write_comes_from_its_answer(log: RequestLog, database: Database, company: int) -> None:
@@ -205,7 +210,7 @@ async def test_stores_of_several_gateways_take_ids_in_the_order_in_which_they_be
 class Asked:
     """The parts of a request that the log reads."""
 
-    id, method, address, idle_seconds = "0" * 24, "GET", "10.1.2.3", 0.0
+    id, method, address, idle_seconds, limit_headers = "0" * 24, "GET", "10.1.2.3", 0.0, b"RateLimit: x"
 
     def __init__(self, caller: Any) -> None:
         self.caller, self.headers = caller, dict[str, str]()
@@ -217,7 +222,7 @@ async def test_under_pressure_requests_are_dropped_from_the_log_and_counted(
     monkeypatch.setattr(request_log, "WAITING_MAX", 50)
     dropped = request_log.DROPPED._value.get()
     for _ in range(80):
-        log.add(Asked(caller(company, 7)), GET_TICKET, ("41",), "", read(b"{}"), None, "", 0.001)  # type: ignore[arg-type]
+        log.add(Asked(caller(company, 7)), GET_TICKET, ("41",), "", read(b"{}"), "", 0.001)  # type: ignore[arg-type]
     assert log.waiting == 50 and request_log.DROPPED._value.get() - dropped == 30
 
     async def fail(*part: Any) -> None:
@@ -228,6 +233,44 @@ async def test_under_pressure_requests_are_dropped_from_the_log_and_counted(
         await log.store()
     await log.store()
     assert len(await stored(database, company)) == 50
+
+
+@pytest.mark.parametrize(("limit_headers", "reply"), [(b"RateLimit: x", error(429, "rate_limited", "Wait.")),
+                                                      (b"", error(401, "key_revoked", "Stop."))])  # fmt: skip
+async def test_a_key_that_asks_on_when_it_is_refused_does_not_fill_the_disk(
+    log: RequestLog, database: Database, company: int, limit_headers: bytes, reply: Reply
+) -> None:
+    request = Asked(caller(company, 7))
+    request.limit_headers = limit_headers
+    log._clock = lambda: 1_800_000_000.0
+    for _ in range(300):
+        log.add(request, GET_TICKET, ("41",), "", reply, "", 0.001)  # type: ignore[arg-type]
+    assert log.waiting == 120
+    log.add(Asked(caller(company, 8)), GET_TICKET, ("41",), "", reply, "", 0.001)  # type: ignore[arg-type]
+    log._clock = lambda: 1_800_000_060.0
+    log.add(request, GET_TICKET, ("41",), "", reply, "", 0.001)  # type: ignore[arg-type]
+    assert log.waiting == 122
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [FAULT, error(503, "internal_error", "Try later."), error(400, "invalid_request", "The body can't be read.")],
+)
+async def test_a_row_has_the_sentence_that_the_caller_got(
+    log: RequestLog, database: Database, company: int, reply: Reply
+) -> None:
+    log.add(Asked(caller(company, 7)), GET_TICKET, ("41",), "", reply, "", 0.001)  # type: ignore[arg-type]
+    await log.store()
+    sent = json.loads(reply.body)["error"]
+    (row,) = await stored(database, company)
+    assert (row["status"], row["code"]) == (reply.status, sent["code"])
+    assert records.decode(row["details"]).message == sent["message"]
+
+
+async def test_a_header_of_any_bytes_is_logged(log: RequestLog, database: Database, company: int) -> None:
+    log._waiting.append(answered(company, user_agent="a\udce9b\0", ids=("\udce9",), query="cursor=%ff\udce9"))
+    await log.store()
+    assert len(await stored(database, company)) == 1
 
 
 async def test_days_are_made_ahead_and_dropped_thirty_days_after_their_end(

@@ -40,6 +40,7 @@ async def list_requests(context: PageContext) -> web.StreamResponse:
     return context.render(
         "requests/list.html", here=HERE, requests=page.requests, filters=chosen, statuses=STATUSES, error=error,
         older=links.with_query(PATH, {**chosen, "before": page.next_before_id}) if has_more else "",
+        newest=links.with_query(PATH, chosen), is_later=request.HasField("before_id"),
     )  # fmt: skip
 
 

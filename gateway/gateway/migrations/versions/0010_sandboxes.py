@@ -1,7 +1,7 @@
 """Companies can be sandboxes, whose clock can be moved and which can be ended.
 
 Revision ID: 0010_sandboxes
-Revises: 0009_request_log
+Revises: 0007_request_log
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: str = "0010_sandboxes"
-down_revision: str | None = "0009_request_log"
+down_revision: str | None = "0007_request_log"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 

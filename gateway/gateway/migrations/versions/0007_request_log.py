@@ -1,6 +1,6 @@
 """The log of requests by day, in place of the refused requests.
 
-Revision ID: 0009_request_log
+Revision ID: 0007_request_log
 Revises: 0006_idempotency_notes
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-revision: str = "0009_request_log"
+revision: str = "0007_request_log"
 down_revision: str | None = "0006_idempotency_notes"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
