@@ -160,6 +160,10 @@ OTHERS = {
         "Fetch a delivery",
         "One delivery with its attempts and the beginning of each response, without the event's body.",
     ),
+    "GET /webhooks/{sub_id}/filter": (
+        "Fetch a webhook subscription's filter",
+        "Of which properties, categories and priorities the subscription hears; all null: of all.",
+    ),
     "GET /webhooks/{sub_id}/replays/{replay_id}": (
         "Fetch a replay",
         "How far a replay is. It is kept for 30 days after it has finished.",
@@ -199,6 +203,7 @@ ENTITY_TYPES = {
 # The records of fetches whose path does not say it.
 FETCHED = {
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
+    "/webhooks/{sub_id}/filter": "WebhookFilter",
     "/webhooks/{sub_id}/replays/{replay_id}": "WebhookReplay",
 }
 IDS = {
@@ -481,6 +486,28 @@ WRITES = {
             ],
         },
     ),
+    "PUT /webhooks/{sub_id}/filter": Write(
+        "Set a webhook subscription's filter",
+        "Replaces the filter. The subscription then hears of an event that it names if the event's property is among "
+        "`property_ids`, and a ticket's category and priority among `categories` and `priorities`. Events whose data "
+        "have no property's id pass `property_ids`: `vendor.hold`, `property.notice.published`, `turn.task.stale` and "
+        "`pm.stale`. It decides when an event is stored, so deliveries that wait are not touched; a replay leaves out "
+        "what does not pass. An object without keys takes the filter away.",
+        "WebhookFilterSet",
+        200,
+        "WebhookFilter",
+        {404: ("not_found",), 422: ("invalid_request",)},
+        {
+            404: "The subscription is not visible to the key.",
+            422: "A list is empty, a category or priority is outside its enum, `property_ids` has more than 1,000 ids "
+            "or what cannot be one.",
+        },
+        {
+            400: "property_ids must be an array.",
+            404: NO_SUBSCRIPTION,
+            422: "priorities[0] must be one of: Low, Medium, High, Emergency.",
+        },
+    ),
     "POST /webhooks/{sub_id}/replay": Write(
         "Replay events to a webhook subscription",
         "Sends the events of a period to the subscription once more, also those from before it existed or that it did "
@@ -535,6 +562,10 @@ PUBLIC_NAMES = {
     "Named": "Reference",
     "SubscriptionEvents": "EventKey",
     "WebhookReplayEvents": "EventKey",
+    "WebhookFilterCategories": "TicketCategory",
+    "WebhookFilterPriorities": "TicketPriority",
+    "WebhookFilterSetCategories": "TicketCategory",
+    "WebhookFilterSetPriorities": "TicketPriority",
     "ReplayCreateState": "ReplayState",
     "WebhookReplayState": "ReplayState",
     "SubscriptionHealth": "WebhookHealth",

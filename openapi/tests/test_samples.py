@@ -57,7 +57,7 @@ class Shown(BaseHTTPRequestHandler):
         if status != 204:
             self.wfile.write(text)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - names of the standard library
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - names of the standard library
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the standard library
         """Prints nothing."""
@@ -120,7 +120,8 @@ def test_every_operation_has_an_example_in_each_language(expected: list[Sent]) -
         route = operation.route
         assert (route.method, route.path) in called
     assert all(
-        (body is not None, has_key) == ((method in ("POST", "PATCH"),) * 2) for method, _, _, body, has_key in expected
+        (body is not None, has_key) == ((method in ("POST", "PUT", "PATCH"),) * 2)
+        for method, _, _, body, has_key in expected
     )
 
 

@@ -223,10 +223,16 @@ CREATE TABLE public.subscription (
     created_by text,
     failed_sweeps timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
     delivering_sweep timestamp with time zone,
+    property_ids bigint[],
+    categories text[],
+    priorities text[],
+    CONSTRAINT subscription_categories CHECK (((cardinality(categories) > 0) AND (categories <@ ARRAY['HVAC'::text, 'Plumbing'::text, 'Electrical'::text, 'Mechanical'::text, 'Life Safety'::text, 'Elevator'::text, 'Appliance'::text, 'Doors/Windows'::text, 'Flooring'::text, 'Painting'::text, 'Roofing'::text, 'Leak'::text, 'Pest Control'::text, 'Structural'::text, 'Grounds'::text, 'Parking Garage'::text, 'Pool'::text, 'Security'::text, 'Common Area'::text, 'General'::text, 'Other'::text]))),
     CONSTRAINT subscription_events CHECK (((cardinality(events) > 0) AND (events <@ ARRAY['inspection.stale'::text, 'pm.stale'::text, 'property.notice.published'::text, 'ticket.created'::text, 'ticket.stale'::text, 'ticket.status_changed'::text, 'turn.schedule_changed'::text, 'turn.status_changed'::text, 'turn.task.stale'::text, 'vendor.hold'::text]))),
     CONSTRAINT subscription_failures_in_a_row CHECK (((failures_in_a_row = 0) = (health = ANY (ARRAY['healthy'::text, 'paused'::text])))),
     CONSTRAINT subscription_health CHECK ((health = ANY (ARRAY['healthy'::text, 'retrying'::text, 'dead_lettered'::text, 'paused'::text]))),
     CONSTRAINT subscription_paused_at CHECK (((health = 'paused'::text) = (paused_at IS NOT NULL))),
+    CONSTRAINT subscription_priorities CHECK (((cardinality(priorities) > 0) AND (priorities <@ ARRAY['Low'::text, 'Medium'::text, 'High'::text, 'Emergency'::text]))),
+    CONSTRAINT subscription_property_ids CHECK ((cardinality(property_ids) > 0)),
     CONSTRAINT subscription_source CHECK ((source = ANY (ARRAY['api'::text, 'administrator'::text])))
 );
 

@@ -92,6 +92,9 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
     "POST /webhooks/{sub_id}/replay": lambda _: [
         {"since": "2026-01-01T00:00:00Z", "until": "2986-01-01T00:00:00Z", "events": ["pm.stale"], "state": "parked"}
     ],
+    "PUT /webhooks/{sub_id}/filter": lambda _: [
+        {"property_ids": [1, 2], "categories": ["Leak", "HVAC"], "priorities": ["High"]}
+    ],
     "POST /webhooks": lambda _: [{"destination_url": DESTINATION, "events": ["pm.stale", "vendor.hold"]}],
 }
 

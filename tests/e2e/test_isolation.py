@@ -142,7 +142,7 @@ def test_anothers_subscription_has_no_deliveries_tests_or_replays(
     assert replay.status == 202, replay
     fetched = f"/replays/{replay.json['entity_id']}"
     assert system.get(f"/webhooks/{sub_id}{fetched}", key).json["matched"] == replay.json["matched"]
-    paths = ("/deliveries", f"/deliveries/{'0' * 8}-0000-7000-8000-{'0' * 12}", fetched)
+    paths = ("/deliveries", f"/deliveries/{'0' * 8}-0000-7000-8000-{'0' * 12}", fetched, "/filter")
     for path in paths:
         answers = [
             system.get(f"/webhooks/{subscription_id}{path}", mine.keys["read"]) for subscription_id in (sub_id, NOBODYS)
@@ -156,6 +156,18 @@ def test_anothers_subscription_has_no_deliveries_tests_or_replays(
             for subscription_id in (sub_id, NOBODYS)
         ]
         assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
+    answers = [
+        system.call(
+            "PUT",
+            f"/webhooks/{subscription_id}/filter",
+            mine.keys["write"],
+            {"priorities": ["Low"]},
+            {"Idempotency-Key": f"isolated {subscription_id} filter"},
+        )
+        for subscription_id in (sub_id, NOBODYS)
+    ]
+    assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
+    assert system.get(f"/webhooks/{sub_id}/filter", key).json["priorities"] is None
     assert system.call("DELETE", f"/webhooks/{sub_id}", key).status == 204
 
 

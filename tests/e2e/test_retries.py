@@ -15,7 +15,7 @@ from testkit.prepared import prepare_state
 
 from .receiver import Receiver
 from .system import Answer, System
-from .writes import NOBODYS, REPLAY, SUBSCRIPTION, TEST, TICKET, WRITES, House, Write, new_key, respelled
+from .writes import FILTER, NOBODYS, REPLAY, SUBSCRIPTION, TEST, TICKET, WRITES, House, Write, new_key, respelled
 
 REQUESTS_MAX = 30  # of one test
 
@@ -115,7 +115,7 @@ def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> Non
         if write is SUBSCRIPTION:
             gone = system.call("DELETE", f"/webhooks/{first.json['entity_id']}", house.key())
             assert gone.status == 204
-        elif write in (TEST, REPLAY):
+        elif write in (TEST, REPLAY, FILTER):
             gone = system.call("DELETE", target.path.rpartition("/")[0], house.key())
             assert gone.status == 204
             assert write.send(house, target, new_key()).status == 404

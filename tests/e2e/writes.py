@@ -168,6 +168,11 @@ def _replay(house: House) -> Target:
     return Target(f"/webhooks/{house.subscribed()}/replay", body)
 
 
+def _filter(house: House) -> Target:
+    body = {"property_ids": [1, 2], "categories": ["Leak"], "priorities": ["High", "Emergency"]}
+    return Target(f"/webhooks/{house.subscribed()}/filter", body)
+
+
 TICKET = Write(
     "POST /tickets",
     "svc-tickets",
@@ -243,7 +248,17 @@ REPLAY = Write(
     (422, {"state": "lost"}),
     (422, {"events": ["vendor.hold"]}),
 )
-ALL = (TICKET, STATUS_CHANGE, PHOTO, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY)
+FILTER = Write(
+    "PUT /webhooks/{sub_id}/filter",
+    "svc-webhooks",
+    200,
+    _filter,
+    ({"property_ids": [2]}, {"categories": None}, {"priorities": ["Low"]}),
+    {"property_ids": 5},
+    (422, {"priorities": ["Urgent"]}),
+    (422, {"categories": []}),
+)
+ALL = (TICKET, STATUS_CHANGE, PHOTO, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY, FILTER)
 WRITES = {write.name: write for write in ALL}
 
 

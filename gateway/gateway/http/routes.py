@@ -92,6 +92,9 @@ ROUTES = (
     Route("POST", "/webhooks", "webhooks.SubscriptionsService/CreateSubscription",
           "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),
     Route("DELETE", "/webhooks/{sub_id}", "webhooks.SubscriptionsService/DeleteSubscription"),
+    Route("GET", "/webhooks/{sub_id}/filter", "webhooks.SubscriptionsService/GetFilter"),
+    Route("PUT", "/webhooks/{sub_id}/filter", "webhooks.SubscriptionsService/SetFilter",
+          "Setting a filter needs an Idempotency-Key header; send a new key with each change."),
     Route("POST", "/webhooks/{sub_id}/test", "webhooks.FeedService/TestSubscription",
           "Testing a webhook subscription needs an Idempotency-Key header; send a new key with each test.",
           seconds=30.0),  # it waits for the receiver

@@ -180,6 +180,7 @@ SPEC_ALLOWS = {
     "/units/1/move-in": "POST",
     "/webhooks": "GET, POST",
     "/webhooks/1": "DELETE",
+    "/webhooks/1/filter": "GET, PUT",
     "/units": "GET",
     "/units/1": "GET",
     "/turns/1": "GET",

@@ -1340,6 +1340,23 @@ class WebhookDeliveryAnswers(Answer, kw_only=True):
     """Ascending by number."""
 
 
+class WebhookFilter(Answer, kw_only=True):
+    """The filter of a webhook subscription."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["webhook_filter"]
+    """What kind of record this is."""
+    entity_id: int
+    """The id of the subscription."""
+    property_ids: list[int] | None
+    """Only events of these properties, ascending; null: of all."""
+    categories: list[OpenTicketCategory] | None
+    """Only tickets with these categories; null: with any."""
+    priorities: list[OpenTicketPriority] | None
+    """Only tickets with these priorities; null: with any."""
+
+
 class WebhookReplay(Answer, kw_only=True):
     """A replay: the events of a period, sent to a subscription once more."""
 
@@ -1362,7 +1379,9 @@ class WebhookReplay(Answer, kw_only=True):
     status: OpenWebhookReplayStatus
     """`finished` when each delivery was attempted."""
     matched: int
-    """The deliveries that it was about when it was requested."""
+    """The deliveries that it was about when it was requested. Those whose events do not pass the subscription's
+    filter are taken off while it runs.
+    """
     waiting: int
     """Those that were not attempted yet."""
     succeeded: int

@@ -879,6 +879,48 @@ class Webhooks(Resource):
         request = Request("DELETE", path("/webhooks/{sub_id}", sub_id))
         self.client.respond(request)
 
+    def get_filter(self, sub_id: int) -> models.WebhookFilter:
+        """Fetch a webhook subscription's filter.
+
+        Of which properties, categories and priorities the subscription hears; all null: of all.
+
+        sub_id: The subscription's `entity_id`.
+        """
+        request = Request("GET", path("/webhooks/{sub_id}/filter", sub_id))
+        return self.client.call(request, models.WebhookFilter)
+
+    def set_filter(
+        self,
+        sub_id: int,
+        *,
+        property_ids: Sequence[int] | None = None,
+        categories: Sequence[models.TicketCategory] | None = None,
+        priorities: Sequence[models.TicketPriority] | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.WebhookFilter:
+        """Set a webhook subscription's filter.
+
+        Replaces the filter. The subscription then hears of an event that it names if the event's property is
+        among `property_ids`, and a ticket's category and priority among `categories` and `priorities`. Events
+        whose data have no property's id pass `property_ids`: `vendor.hold`, `property.notice.published`,
+        `turn.task.stale` and `pm.stale`. It decides when an event is stored, so deliveries that wait are not
+        touched; a replay leaves out what does not pass. An object without keys takes the filter away.
+
+        sub_id: The subscription's `entity_id`.
+        property_ids: Only events of these properties, 1,000 at most; null or left out: of all. Whether there is a
+        property with an id is not checked. An event whose record names no property's id passes.
+        categories: Only tickets with these categories; null or left out: with any. Events of other records pass.
+        priorities: Only tickets with these priorities; null or left out: with any. Events of other records pass.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "PUT",
+            path("/webhooks/{sub_id}/filter", sub_id),
+            body={"property_ids": property_ids, "categories": categories, "priorities": priorities},
+            idempotency_key=idempotency_key,
+        )
+        return self.client.call(request, models.WebhookFilter)
+
     def test(self, sub_id: int, *, idempotency_key: str | None = None) -> models.WebhookDeliveryAnswers:
         """Test a webhook subscription.
 
@@ -2003,6 +2045,48 @@ class AsyncWebhooks(AsyncResource):
         """
         request = Request("DELETE", path("/webhooks/{sub_id}", sub_id))
         await self.client.respond(request)
+
+    async def get_filter(self, sub_id: int) -> models.WebhookFilter:
+        """Fetch a webhook subscription's filter.
+
+        Of which properties, categories and priorities the subscription hears; all null: of all.
+
+        sub_id: The subscription's `entity_id`.
+        """
+        request = Request("GET", path("/webhooks/{sub_id}/filter", sub_id))
+        return await self.client.call(request, models.WebhookFilter)
+
+    async def set_filter(
+        self,
+        sub_id: int,
+        *,
+        property_ids: Sequence[int] | None = None,
+        categories: Sequence[models.TicketCategory] | None = None,
+        priorities: Sequence[models.TicketPriority] | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.WebhookFilter:
+        """Set a webhook subscription's filter.
+
+        Replaces the filter. The subscription then hears of an event that it names if the event's property is
+        among `property_ids`, and a ticket's category and priority among `categories` and `priorities`. Events
+        whose data have no property's id pass `property_ids`: `vendor.hold`, `property.notice.published`,
+        `turn.task.stale` and `pm.stale`. It decides when an event is stored, so deliveries that wait are not
+        touched; a replay leaves out what does not pass. An object without keys takes the filter away.
+
+        sub_id: The subscription's `entity_id`.
+        property_ids: Only events of these properties, 1,000 at most; null or left out: of all. Whether there is a
+        property with an id is not checked. An event whose record names no property's id passes.
+        categories: Only tickets with these categories; null or left out: with any. Events of other records pass.
+        priorities: Only tickets with these priorities; null or left out: with any. Events of other records pass.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "PUT",
+            path("/webhooks/{sub_id}/filter", sub_id),
+            body={"property_ids": property_ids, "categories": categories, "priorities": priorities},
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.call(request, models.WebhookFilter)
 
     async def test(self, sub_id: int, *, idempotency_key: str | None = None) -> models.WebhookDeliveryAnswers:
         """Test a webhook subscription.

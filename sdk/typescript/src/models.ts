@@ -1342,6 +1342,35 @@ export interface WebhookDeliveryAnswers {
   attempts: WebhookAttemptAnswer[];
 }
 
+/** The filter of a webhook subscription. */
+export interface WebhookFilter {
+  /** Version of the shape: 1. New fields do not change it. */
+  schema_version: 1;
+  /** What kind of record this is. */
+  entity_type: "webhook_filter";
+  /** The id of the subscription. */
+  entity_id: number;
+  /** Only events of these properties, ascending; null: of all. */
+  property_ids: number[] | null;
+  /** Only tickets with these categories; null: with any. */
+  categories: Open<TicketCategory>[] | null;
+  /** Only tickets with these priorities; null: with any. */
+  priorities: Open<TicketPriority>[] | null;
+}
+
+/** Of which properties, categories and priorities a subscription hears. It replaces the filter that it has. */
+export interface WebhookFilterSet {
+  /**
+   * Only events of these properties, 1,000 at most; null or left out: of all. Whether there is a property with an id is
+   * not checked. An event whose record names no property's id passes.
+   */
+  property_ids?: number[] | null | undefined;
+  /** Only tickets with these categories; null or left out: with any. Events of other records pass. */
+  categories?: TicketCategory[] | null | undefined;
+  /** Only tickets with these priorities; null or left out: with any. Events of other records pass. */
+  priorities?: TicketPriority[] | null | undefined;
+}
+
 /** A replay: the events of a period, sent to a subscription once more. */
 export interface WebhookReplay {
   /** Version of the shape: 1. New fields do not change it. */
@@ -1362,7 +1391,10 @@ export interface WebhookReplay {
   state: Open<ReplayState>;
   /** `finished` when each delivery was attempted. */
   status: Open<WebhookReplayStatus>;
-  /** The deliveries that it was about when it was requested. */
+  /**
+   * The deliveries that it was about when it was requested. Those whose events do not pass the subscription's filter
+   * are taken off while it runs.
+   */
   matched: number;
   /** Those that were not attempted yet. */
   waiting: number;

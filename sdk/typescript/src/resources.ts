@@ -733,6 +733,36 @@ export class Webhooks extends Resource {
   }
 
   /**
+   * Fetch a webhook subscription's filter.
+   *
+   * Of which properties, categories and priorities the subscription hears; all null: of all.
+   *
+   * @param subId The subscription's `entity_id`.
+   */
+  getFilter(subId: number, options: CallOptions = {}): Promise<Answered<models.WebhookFilter>> {
+    return this.client.call({ method: "GET", path: path`/webhooks/${subId}/filter`, options });
+  }
+
+  /**
+   * Set a webhook subscription's filter.
+   *
+   * Replaces the filter. The subscription then hears of an event that it names if the event's property is among
+   * `property_ids`, and a ticket's category and priority among `categories` and `priorities`. Events whose data have no
+   * property's id pass `property_ids`: `vendor.hold`, `property.notice.published`, `turn.task.stale` and `pm.stale`. It
+   * decides when an event is stored, so deliveries that wait are not touched; a replay leaves out what does not pass.
+   * An object without keys takes the filter away.
+   *
+   * @param subId The subscription's `entity_id`.
+   */
+  setFilter(
+    subId: number,
+    body: models.WebhookFilterSet = {},
+    options: WriteOptions = {},
+  ): Promise<Answered<models.WebhookFilter>> {
+    return this.client.call({ method: "PUT", path: path`/webhooks/${subId}/filter`, body, options });
+  }
+
+  /**
    * Test a webhook subscription.
    *
    * Sends one signed `webhook.test` event to the subscription's URL, now, and returns its delivery with what the

@@ -85,6 +85,8 @@ const replay = await client.webhooks.createReplay(subscription.entity_id, {
   until: new Date().toISOString(),
 });
 results["matched"] = (await client.webhooks.getReplay(subscription.entity_id, replay.entity_id)).matched;
+await client.webhooks.setFilter(subscription.entity_id, { priorities: ["High"] });
+results["filter"] = (await client.webhooks.getFilter(subscription.entity_id)).priorities;
 await client.webhooks.delete(subscription.entity_id);
 
 try {

@@ -86,6 +86,9 @@ def subscription(row: DetailedSubscription) -> pb.SubscriptionDetails:
         pause_reason=row.pause_reason,
         undelivered=undelivered(row),
         company_active=row.active is not False,
+        property_ids=row.property_ids or (),
+        categories=row.categories or (),
+        priorities=row.priorities or (),
     )
     for name in ("failing_since", "created_at", "secret_since", "paused_at"):
         if (instant := getattr(row, name)) is not None:

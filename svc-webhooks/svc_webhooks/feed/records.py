@@ -123,7 +123,8 @@ class WebhookReplay(msgspec.Struct, kw_only=True):
     status: ReplayStatus
     """`finished` when each delivery was attempted."""
     matched: int
-    """The deliveries that it was about when it was requested."""
+    """The deliveries that it was about when it was requested. Those whose events do not pass the subscription's filter
+    are taken off while it runs."""
     waiting: int
     """Those that were not attempted yet."""
     succeeded: int

@@ -83,7 +83,8 @@ class Replays:
             replay = await queries.replay_taken(connection, replay_id)
             if replay is None or replay.is_queued:
                 return True
-            if await queries.target_locked(connection, replay.company_id, replay.subscription_id) is None:
+            target = await queries.target_locked(connection, replay.company_id, replay.subscription_id)
+            if target is None:
                 await queries.forgotten(connection, replay.id)  # the subscription was deleted
                 return True
             entries = await queries.entries(connection, replay, EVENTS_OF_A_BATCH)
@@ -95,9 +96,12 @@ class Replays:
                 row.event_id: row
                 for row in await queries.candidates(connection, replay, [entry.event_id for entry in replayable])
             }
-            chosen = [
-                entry for entry in replayable if entry.event_id in candidates and candidates[entry.event_id].is_chosen
-            ]
+            is_about = {event_id: row.is_chosen for event_id, row in candidates.items()}
+            matched = [entry for entry in replayable if is_about.get(entry.event_id, replay.state == ALL)]
+            passing = {entry.event_id for entry in matched}
+            if target.has_filter:
+                passing = await queries.passing(connection, replay, list(passing))
+            chosen = [entry for entry in matched if entry.event_id in candidates and entry.event_id in passing]
             free = await queries.free_locked(connection, replay, [entry.event_id for entry in chosen])
             until = replay.until_position if len(entries) < EVENTS_OF_A_BATCH else entries[-1].position
             # What is being attempted at this moment is looked at again, with all that follows.
@@ -106,15 +110,11 @@ class Replays:
                 until = busy - 1
             due = [entry.event_id for entry in chosen if entry.position <= until]
             await queries.made_due(connection, replay, due, self._scheduler.slot)
-            queued = len(due)
-            if replay.state == ALL:
-                new = [
-                    entry.event_id
-                    for entry in replayable
-                    if entry.position <= until and entry.event_id not in candidates
-                ]
-                queued += await queries.added(connection, replay, new, self._scheduler.slot)
-            await queries.advanced(connection, replay, until, queued)
+            reached = [entry.event_id for entry in matched if entry.position <= until]
+            new = [event_id for event_id in reached if event_id in passing and event_id not in candidates]
+            queued = len(due) + await queries.added(connection, replay, new, self._scheduler.slot)
+            filtered = sum(event_id not in passing for event_id in reached)
+            await queries.advanced(connection, replay, until, queued, filtered)
             connection.changed.add((replay.company_id, KIND, replay.subscription_id))
         failpoint("replay-queued")
         if busy is not None:

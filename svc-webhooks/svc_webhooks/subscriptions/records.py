@@ -9,9 +9,10 @@ import msgspec
 from sqlalchemy import type_coerce
 from sqlalchemy.types import NullType
 
-from chassis.records.bodies import Text
+from chassis.records.bodies import Id, Text
 from chassis.records.shapes import Shape
 from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
+from svc_webhooks.rules import filters
 from svc_webhooks.rules import subscriptions as rules
 from svc_webhooks.tables.subscriptions import subscription
 
@@ -58,6 +59,33 @@ class NewSubscription(Subscription, kw_only=True):
 
     secret: str | msgspec.UnsetType = msgspec.UNSET
     """The signing secret. Store it: replays and lists do not contain it."""
+
+
+class WebhookFilterSet(msgspec.Struct, kw_only=True):
+    """Of which properties, categories and priorities a subscription hears. It replaces the filter that it has."""
+
+    property_ids: list[Annotated[int, Id()]] | None = None
+    """Only events of these properties, 1,000 at most; null or left out: of all. Whether there is a property with an id
+    is not checked. An event whose record names no property's id passes."""
+    categories: list[filters.Category] | None = None
+    """Only tickets with these categories; null or left out: with any. Events of other records pass."""
+    priorities: list[filters.Priority] | None = None
+    """Only tickets with these priorities; null or left out: with any. Events of other records pass."""
+
+
+class WebhookFilter(msgspec.Struct, kw_only=True):
+    """The filter of a webhook subscription."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    entity_type: Literal["webhook_filter"] = "webhook_filter"
+    entity_id: int
+    """The id of the subscription."""
+    property_ids: Sequence[int] | None
+    """Only events of these properties, ascending; null: of all."""
+    categories: Sequence[filters.Category] | None
+    """Only tickets with these categories; null: with any."""
+    priorities: Sequence[filters.Priority] | None
+    """Only tickets with these priorities; null: with any."""
 
 
 class AdministeredSubscription(Subscription, kw_only=True):

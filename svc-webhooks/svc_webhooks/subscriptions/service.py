@@ -6,20 +6,22 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from asyncpg import UniqueViolationError
 
 from chassis.auth import identity
-from chassis.db.database import Connection, Database
+from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
 from chassis.schedule.instants import Clock
 from chassis.writes import idempotency
-from makeready.common.v1.documents_pb2 import WriteReply
+from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.resolver import ResolverFault
+from svc_webhooks.rules import filters
 from svc_webhooks.rules import subscriptions as rules
 from svc_webhooks.subscriptions import records
 from svc_webhooks.subscriptions.erasure import Eraser
@@ -29,11 +31,13 @@ from svc_webhooks.tables.subscriptions import subscription, subscription_id
 from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
 from svc_webhooks.vault.rules import vault_unavailable
 
+NOUN = "webhook subscription"
+
 _encode = msgspec.json.Encoder().encode
 
 
 class SubscriptionsService:
-    """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
+    """Creates, lists and deletes webhook subscriptions (spec 4.11), and sets their filters."""
 
     def __init__(
         self,
@@ -150,7 +154,42 @@ class SubscriptionsService:
     ) -> pb.DeleteSubscriptionResponse:
         company_id = identity.caller(call).company_id
         if not await subscription_deleted(self.database, company_id, request.sub_id):
-            raise not_found("webhook subscription")
+            raise not_found(NOUN)
         self.database.committed([(company_id, rules.KIND, request.sub_id)])
         await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()
+
+    # Filters
+
+    async def GetFilter(self, request: pb.GetFilterRequest, call: identity.Call) -> pb.GetFilterResponse:
+        subject = await queries.filter_of(self.database, identity.caller(call).company_id, request.sub_id)
+        if subject is None:
+            raise not_found(NOUN)
+        json = _encode(records.WebhookFilter(entity_id=request.sub_id, **subject._asdict()))
+        return pb.GetFilterResponse(document=Document(json=json, entity_id=request.sub_id))
+
+    async def SetFilter(self, request: pb.SetFilterRequest, call: identity.Call) -> pb.SetFilterResponse:
+        """Events that are stored after the reply pass the new filter."""
+        sub_id, caller = request.sub_id, identity.caller(call)
+        fields, same = bodies.decode(records.WebhookFilterSet, request.body)
+        new = queries.Filter(
+            filters.property_set(fields.property_ids),
+            filters.label_set(fields.categories, filters.CATEGORIES, "categories"),
+            filters.label_set(fields.priorities, filters.PRIORITIES, "priorities"),
+        )
+        body = _encode(records.WebhookFilter(entity_id=sub_id, **new._asdict()))
+        claim = idempotency.claim_of(request, caller, f"PUT /webhooks/{sub_id}/filter", same)
+        try:
+            async with self.database.waiters, self.database.transaction() as connection:
+                reply = await queries.SET_FILTER.stored_in(connection, claim)
+                if reply is None:
+                    if not await queries.filter_changed(connection, caller.company_id, sub_id, new):
+                        raise not_found(NOUN)
+                    await queries.SET_FILTER.keep(connection, claim, body)
+                    connection.changed.add((caller.company_id, rules.KIND, sub_id))
+                    reply = WriteReply(status=200, body=body)
+        except UniqueViolationError as fault:
+            if fault.constraint_name != idempotency.CLAIM:
+                raise
+            raise DatabaseUnavailable("the claim was made at this moment") from fault
+        return pb.SetFilterResponse(reply=reply)

@@ -202,6 +202,43 @@ async def test_what_fails_again_is_parked_unless_its_ladder_goes_on(
     assert (await integration.delivery(sub_id, arrived))["state"] == "succeeded"
 
 
+@pytest.mark.parametrize("state", ["all", "parked"])
+async def test_a_replay_obeys_the_filter(
+    integration: Integration, tickets: Producer, receivers: dict[str, Receiver], database: Database, state: str
+) -> None:
+    client, receiver = integration.client, receivers["receiver.test"]
+    earlier = {
+        number: await tickets.ticket_created(
+            client.company_id, number, data=json.dumps({"property": {"id": number}}).encode()
+        )
+        for number in (1, 2)
+    }
+    await integration.stored(2)
+    sub_id = await subscribed(client)
+    later = {
+        number: await tickets.ticket_created(
+            client.company_id, number, data=json.dumps({"property": {"id": number}}).encode()
+        )
+        for number in (1, 2)
+    }
+    await integration.stored(4)
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "UPDATE delivery SET state = 'parked', due_at = NULL, settled_at = now() WHERE subscription_id = $1", sub_id
+        )
+    await client.call(
+        pb.SetFilterRequest(idempotency_key=str(uuid.uuid4()), sub_id=sub_id, body=b'{"property_ids":[2]}')
+    )
+    receiver.requests.clear()
+    replay = (await integration.replay(sub_id, state=state))[1]
+    done = await integration.finished(sub_id, replay["entity_id"])
+    passing = [later[2]] if state == "parked" else [earlier[2], later[2]]
+    assert heard(receiver) == Counter(passing)
+    assert replay["matched"] == 2 * len(passing)
+    assert (done["matched"], done["waiting"], done["succeeded"]) == (len(passing), 0, len(passing))
+    assert (await integration.delivery(sub_id, later[1]))["state"] == "parked"
+
+
 async def test_refused_replays(integration: Integration, tickets: Producer, channel: grpc.aio.Channel) -> None:
     client = integration.client
     sub_id = await subscribed(client)

@@ -18,9 +18,11 @@ from sqlalchemy import (
     select,
     text,
     true,
+    type_coerce,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
@@ -55,6 +57,9 @@ class DetailedSubscription(NamedTuple):
     paused_at: datetime.datetime | None
     paused_by: str
     pause_reason: str
+    property_ids: Sequence[int] | None
+    categories: Sequence[str] | None
+    priorities: Sequence[str] | None
     active: bool | None
     waiting: int
     next_due_at: datetime.datetime | None
@@ -62,7 +67,10 @@ class DetailedSubscription(NamedTuple):
 
 
 _columns = [
-    EVENTS if name == "events" else subscription.c[name]
+    # Keeps asyncpg's own lists.
+    type_coerce(subscription.c[name], NullType()).label(name)
+    if isinstance(subscription.c[name].type, ARRAY)
+    else subscription.c[name]
     for name in DetailedSubscription._fields
     if name in subscription.c
 ]

@@ -1,4 +1,4 @@
-"""The SQL that stores events, each with a delivery for every subscription that names it."""
+"""The SQL that stores events, each with a delivery for every subscription that names it and lets it pass."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from chassis.db.database import Connection
 from chassis.db.rows import columns_of_tuples
 from chassis.db.statements import Statement, sql
 from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.tables.subscriptions import passes
 
 
 class StoredEvent(NamedTuple):
@@ -33,7 +34,7 @@ class StoredEvent(NamedTuple):
 # KEY SHARE: a subscription can't be deleted between the match and the commit, but its health may change.
 _STORE_EVENTS = Statement(
     sql(
-        """
+        f"""
         WITH offered AS (
             SELECT * FROM unnest(
                 :event_id, :company_id, :event, :entity_id, :occurred_at, :request_id, :traceparent, :body, :due_at
@@ -44,14 +45,15 @@ _STORE_EVENTS = Statement(
             SELECT event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body FROM offered
         ),
         matching AS (
-            SELECT id, company_id, events FROM subscription
+            SELECT id, company_id, events, property_ids, categories, priorities FROM subscription
             WHERE company_id IN (SELECT company_id FROM offered)
             FOR KEY SHARE OF subscription
         )
         INSERT INTO delivery (event_id, subscription_id, due_at)
         SELECT offered.event_id, matching.id, offered.due_at FROM offered
         JOIN matching ON matching.company_id = offered.company_id AND offered.event = ANY(matching.events)
-        """,
+        WHERE {passes("matching", "offered")}
+        """,  # noqa: S608 - of constants
         event_id=ARRAY(Uuid),
         company_id=ARRAY(BigInteger),
         event=ARRAY(Text),
@@ -66,5 +68,5 @@ _STORE_EVENTS = Statement(
 
 
 async def store_events(connection: Connection, events: Sequence[StoredEvent]) -> None:
-    """Inserts events and a delivery for every subscription of the company that names the event."""
+    """Inserts events, and a delivery for every subscription of the company that names the event and lets it pass."""
     await connection.execute(_STORE_EVENTS, **columns_of_tuples(events))

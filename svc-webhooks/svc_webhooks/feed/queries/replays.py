@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Integer,
     Text,
@@ -36,7 +37,7 @@ from svc_webhooks.schema import Instant, Uuid, company, idempotency
 from svc_webhooks.subscriptions.records import EVENTS
 from svc_webhooks.tables.deliveries import attempt, delivery, replay
 from svc_webhooks.tables.events import event, feed_entry
-from svc_webhooks.tables.subscriptions import subscription
+from svc_webhooks.tables.subscriptions import HAS_FILTER, passes, subscription
 
 CREATE_REPLAY = IdempotentInsert(idempotency, replay)
 TEST = Ledger(idempotency)
@@ -46,16 +47,24 @@ _sub = param("sub_id", BigInteger)
 
 
 class Target(NamedTuple):
-    """A subscription that a replay or a test is for. active: of its company; null if the replica lacks the company."""
+    """A subscription that a replay or a test is for. active: of its company; null if the replica lacks the company.
+    has_filter: whether some events may not pass."""
 
     company_id: int
     events: Sequence[str]
     health: str
     active: bool | None
+    has_filter: bool
 
 
 _target = (
-    select(subscription.c.company_id, EVENTS, subscription.c.health, company.c.active)
+    select(
+        subscription.c.company_id,
+        EVENTS,
+        subscription.c.health,
+        company.c.active,
+        literal_column(HAS_FILTER.format(subscription="subscription"), Boolean).label("has_filter"),
+    )
     .select_from(subscription.outerjoin(company, company.c.id == subscription.c.company_id))
     .where(subscription.c.id == _sub, subscription.c.company_id == _company)
 )
@@ -259,12 +268,23 @@ ADD = Statement(
     .on_conflict_do_nothing()
     .returning(delivery.c.event_id)
 )
+PASSING = Statement(
+    select(event.c.event_id)
+    .join_from(event, subscription, subscription.c.id == _sub)
+    .where(
+        event.c.event_id == func.any(_ids),
+        event.c.event_id >= param("first", Uuid),
+        event.c.event_id <= param("last", Uuid),
+        text(passes("subscription", "event")),
+    )
+)
 _ADVANCE = Statement(
     update(replay)
     .where(_id)
     .values(
         after_position=param("after_position", BigInteger),
         queued=replay.c.queued + param("queued", BigInteger),
+        matched=replay.c.matched - param("filtered", BigInteger),
     )
 )
 
@@ -287,6 +307,14 @@ async def free_locked(connection: Connection, replay: Replay, event_ids: Sequenc
     if not event_ids:
         return set()
     rows = await connection.rows(LOCK_FREE, sub_id=replay.subscription_id, state=replay.state, **_bounds(event_ids))
+    return {uuid.UUID(int=row["event_id"].int) for row in rows}
+
+
+async def passing(connection: Connection, replay: Replay, event_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the events that pass the subscription's filter."""
+    if not event_ids:
+        return set()
+    rows = await connection.rows(PASSING, sub_id=replay.subscription_id, **_bounds(event_ids))
     return {uuid.UUID(int=row["event_id"].int) for row in rows}
 
 
@@ -314,8 +342,10 @@ def _bounds(event_ids: Sequence[uuid.UUID]) -> dict[str, object]:
     return {"event_ids": list(event_ids), "first": min(event_ids), "last": max(event_ids)}
 
 
-async def advanced(connection: Connection, replay: Replay, after_position: int, queued: int) -> None:
-    await connection.execute(_ADVANCE, id=replay.id, after_position=after_position, queued=queued)
+async def advanced(connection: Connection, replay: Replay, after_position: int, queued: int, filtered: int) -> None:
+    """filtered: deliveries that were matched when it was requested, and whose events do not pass the filter."""
+    at = {"id": replay.id, "after_position": after_position}
+    await connection.execute(_ADVANCE, **at, queued=queued, filtered=filtered)
 
 
 # What became of it

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, func, select
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from chassis.db.database import Connection
-from chassis.db.statements import Statement, param
+from sqlalchemy import BigInteger, Text, func, select, type_coerce, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import NullType
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Query, Statement, param
 from chassis.lists.paging import Pages
-from chassis.writes.idempotency import IdempotentInsert
+from chassis.writes.idempotency import IdempotentInsert, Ledger
 from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
 from svc_webhooks.schema import idempotency
 from svc_webhooks.subscriptions.records import SUBSCRIPTION
@@ -37,3 +42,48 @@ def count_lock(company_id: int) -> int:
 async def subscriptions_counted(connection: Connection, company_id: int) -> int:
     count: int = await connection.value(_COUNT, company_id=company_id)
     return count
+
+
+# The filter
+
+SET_FILTER = Ledger(idempotency)
+
+
+class Filter(NamedTuple):
+    """Of what a subscription hears: see tables/subscriptions.py."""
+
+    property_ids: Sequence[int] | None
+    categories: Sequence[str] | None
+    priorities: Sequence[str] | None
+
+
+_of_company = (
+    subscription.c.company_id == param("company_id", BigInteger),
+    subscription.c.id == param("sub_id", BigInteger),
+)
+_FILTER = Query(
+    Filter,
+    # Keeps asyncpg's own lists.
+    select(*(type_coerce(subscription.c[name], NullType()).label(name) for name in Filter._fields)).where(*_of_company),
+)
+_CHANGE_FILTER = Statement(
+    update(subscription)
+    .where(*_of_company)
+    .values(
+        property_ids=param("property_ids", ARRAY(BigInteger)),
+        categories=param("categories", ARRAY(Text)),
+        priorities=param("priorities", ARRAY(Text)),
+    )
+    .returning(subscription.c.id)
+)
+
+
+async def filter_of(database: Database, company_id: int, sub_id: int) -> Filter | None:
+    """None if the company has no subscription with that id."""
+    return await _FILTER.row(database, company_id=company_id, sub_id=sub_id)
+
+
+async def filter_changed(connection: Connection, company_id: int, sub_id: int, new: Filter) -> bool:
+    """False if the company has no subscription with that id."""
+    at = {"company_id": company_id, "sub_id": sub_id}
+    return await connection.value(_CHANGE_FILTER, **at, **new._asdict()) is not None
