@@ -7,9 +7,11 @@ image's recipe run this. It needs nothing of the product, only the standard libr
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from reference import page, site, words
+from reference.events import Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "gateway" / "gateway" / "pages"
@@ -26,7 +28,30 @@ def files() -> dict[str, str]:
     files_by_path = {page_file(place): text for place, text in pages.items()}
     files_by_path["index.js"] = site.search_index(document, pages)
     programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
-    return files_by_path | {f"{file.name}.txt": file.read_text() for file in programs}
+    files_by_path |= {f"{file.name}.txt": file.read_text() for file in programs}
+    guides = {"events": _catalogue().lstrip()} | {
+        file.stem: file.read_text() for file in (CHANGES, words.GUIDE, words.SYNC, words.FEED)
+    }
+    files_by_path |= {f"{name}.md.txt": text for name, text in guides.items()}
+    return files_by_path | {"llms.txt": _index(document, guides)}
+
+
+def _index(document: Schema, guides: Collection[str]) -> str:
+    """/llms.txt: where each guide and each operation is described, in the form of llmstxt.org."""
+    titles = {place: title for place, title in site.GUIDES.items() if place != site.HOME}
+    assert sorted(titles) == sorted(f"docs/{name}" for name in guides), "a guide is not served as Markdown"
+    base = site.base_url(document)
+    lines = [f"# {document['info']['title']}", "", f"> The API is below {base}.", "", "## Guides", ""]
+    lines += [f"- [{site.GUIDES[site.HOME]}](/{site.HOME})"]
+    lines += [f"- [{title}](/{place}.md)" for place, title in titles.items()]
+    lines += ["", "## Operations", "", f"- [OpenAPI document]({base}/openapi.json)"]
+    for tag in document["tags"]:
+        place = site.place_of_tag(tag["name"])
+        lines += [
+            f"- [{verb.upper()} {path}](/{place}#{operation['operationId']}): {operation['summary']}"
+            for path, verb, operation in site.operations(document, tag["name"])
+        ]
+    return "\n".join([*lines, f"- [Errors by code](/{site.ERRORS})", ""])
 
 
 def page_file(place: str) -> str:

@@ -15,6 +15,7 @@ from gateway.http.encoding import compressed_once
 BASE_URL = "https://makeready.example/api/v1"
 
 _PROGRAMS = ("sync/copy.py", "feed/feed.py")
+_GUIDES = ("changes", "events", "feed", "sync", "webhooks")
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
     b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
@@ -27,6 +28,7 @@ _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
 _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
 _SCRIPT = b"Content-Type: text/javascript; charset=utf-8\r\n" + _SAFE
 _TO_DOCS = Reply(302, b"The reference is at /docs.\n", b"Location: /docs\r\n" + _TEXT)
+_TO_ERRORS = Reply(302, b"The errors by code are at /docs/api/errors.\n", b"Location: /docs/api/errors\r\n" + _TEXT)
 
 
 class Reference:
@@ -37,15 +39,21 @@ class Reference:
         document = Reply(200, _file("openapi.json").replace(BASE_URL.encode(), quoted), is_shared=True)
         self.document = compressed_once(document)
         escaped = html.escape(api_url).encode()
+        texts = {"/llms.txt": "llms.txt"} | {f"/docs/{name}.md": f"{name}.md.txt" for name in _GUIDES}
         pages = {
             **{path: Reply(200, _file(name).replace(BASE_URL.encode(), escaped), _HTML) for path, name in _html()},
             **{f"/docs/{guide}": Reply(200, _file(f"{guide.partition('/')[2]}.txt"), _TEXT) for guide in _PROGRAMS},
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
+            **{
+                path: Reply(200, _file(name).replace(BASE_URL.encode(), api_url.encode()), _TEXT)
+                for path, name in texts.items()
+            },
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
             **{f"/docs/{name}": Reply(200, _file(name), _SCRIPT) for name in ("index.js", "script.js")},
         }
         self.pages = {path: compressed_once(page._replace(is_shared=True)) for path, page in pages.items()}
         self.pages |= dict.fromkeys(("/", "/docs/"), _TO_DOCS._replace(is_shared=True))
+        self.pages["/docs/errors"] = _TO_ERRORS._replace(is_shared=True)
         """By path, for the paths outside the namespace."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gateway.http.reference import BASE_URL, Reference
@@ -51,6 +53,7 @@ async def test_the_document_can_only_be_read(api: Api, verb: str) -> None:
 FILES = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 PAGES = {"//docs": "text/html", "//docs/changes": "text/html", "//docs/style.css": "text/css"}
 PAGES |= {"//docs/events": "text/html", "//docs/sync": "text/html", "//docs/sync/copy.py": "text/plain"}
+PAGES |= {"//llms.txt": "text/plain", "//docs/sync.md": "text/plain"}
 PAGES |= {"//docs/feed": "text/html", "//docs/feed/feed.py": "text/plain"}
 PAGES |= {
     "//docs/api/tickets": "text/html",
@@ -85,6 +88,38 @@ def test_an_address_is_no_markup() -> None:
     reference = Reference("https://example.org/a<b&c/api/v1")
     assert b"https://example.org/a&lt;b&amp;c/api/v1" in reference.pages["/docs"].body
     assert b"a<b" not in reference.pages["/docs"].body
+
+
+async def test_the_index_leads_to_each_guide_and_operation(api: Api) -> None:
+    index = (await api.get("//llms.txt")).body.decode()
+    places = re.findall(r"^- \[.*?\]\((\S+)\)", index, re.MULTILINE)
+    pages = {place.partition("#")[0] for place in places if place.startswith("/")}
+    texts = {place: (await api.get(f"/{place}")) for place in sorted(pages)}
+    assert {page.status for page in texts.values()} == {200} and "/docs/webhooks.md" in texts
+    for place in places:
+        path, _, anchor = place.partition("#")
+        assert not anchor or f'id="{anchor}"' in texts[path].body.decode(), place
+    document = (await api.get("/openapi.json")).json
+    operations = [f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs]
+    assert sorted(re.findall(r"^- \[([A-Z]+ /\S+)\]", index, re.MULTILINE)) == sorted(operations)
+    assert f"http://127.0.0.1:{api.port}/api/v1/openapi.json" in places
+
+
+@pytest.mark.parametrize("name", ["changes", "events", "feed", "sync", "webhooks"])
+async def test_a_guide_is_served_as_markdown(api: Api, name: str) -> None:
+    guide = (await api.get(f"//docs/{name}.md")).body.decode()
+    assert guide.startswith("# ") and BASE_URL not in guide
+    page = (await api.get(f"//docs/{name}")).body.decode()
+    headings = re.findall(r"^## (.+)$", guide, re.MULTILINE)
+    assert headings and len(headings) <= page.count("<h2")
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", guide):
+        assert (await api.get(f"//docs/{target}")).status == 200, target
+
+
+async def test_the_short_address_of_the_errors_leads_to_them(api: Api) -> None:
+    response = await api.get("//docs/errors")
+    assert (response.status, response.header("Location")) == (302, "/docs/api/errors")
+    assert b'id="not_found"' in (await api.get("//docs/api/errors")).body
 
 
 @pytest.mark.parametrize("path", ["//", "//docs/"])
