@@ -28,7 +28,9 @@ from reference.words import (
     IDS,
     LISTS_AND_FETCHES,
     OTHERS,
+    PRINTABLE,
     SNAPSHOT,
+    TEXT_PATTERNS,
     WRITES,
 )
 
@@ -207,7 +209,8 @@ def _filter(query_filter: Filter, path: str = "") -> Schema:
     elif query_filter.is_instant:
         schema = {"type": "string", "format": "date-time"}
     elif query_filter.is_text:
-        schema = {"type": "string", "maxLength": TEXT_CHARACTERS_MAX}
+        pattern = TEXT_PATTERNS.get(query_filter.name, PRINTABLE)
+        schema = {"type": "string", "maxLength": TEXT_CHARACTERS_MAX, "pattern": pattern}
     elif query_filter.is_boolean:
         schema = {"type": "boolean"}
     example = query_filter.labels[0] if query_filter.labels else FILTER_EXAMPLES[query_filter.name]

@@ -247,6 +247,9 @@ AFTER = {
     "after_id": "The `entity_id` of the last record that you have: goes on after it.",
     "after_meter_id": "The `meter_id` of the last reading that you have, beside `after_id`.",
 }
+# What a filter that is a text accepts.
+PRINTABLE = "^[ -~]*$"
+TEXT_PATTERNS = {"status": "^([1-5]([0-9]{2}|xx))?$"}
 FILTER_EXAMPLES = {
     "property_id": 1,
     "unit_id": 4,

@@ -102,8 +102,8 @@ def _boolean(name: str, text: str) -> bool:
 
 
 def _text(name: str, text: str) -> str:
-    if len(text) > TEXT_CHARACTERS_MAX or not text.isprintable():
-        raise invalid_request(f"{name} must be at most {TEXT_CHARACTERS_MAX} printable characters.", name)
+    if len(text) > TEXT_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
+        raise invalid_request(f"{name} must be at most {TEXT_CHARACTERS_MAX} printable ASCII characters.", name)
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import urllib.request
 from collections import Counter
@@ -19,6 +20,8 @@ from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 
 from .scans import scans_of_keys
+
+QUERIES_MAX = 2
 
 AWAY_SECONDS = 6
 
@@ -130,7 +133,12 @@ async def queries_a_kept_key_costs(gateway: Gateway, database: Database, ask: Ca
     Returns the least of a few rounds: on a machine so busy that the listener's probe is late, no key is cached for a
     while.
     """
-    return min([await queries_of_a_round(gateway, database, ask) for _ in range(3)])
+    least = math.inf
+    for _ in range(10):
+        least = min(least, await queries_of_a_round(gateway, database, ask))
+        if least <= QUERIES_MAX:
+            break
+    return least
 
 
 async def queries_of_a_round(gateway: Gateway, database: Database, ask: Callable[[], Awaitable[None]]) -> float:
@@ -149,14 +157,14 @@ async def test_a_request_with_a_known_key_asks_no_database(
     async def ask() -> None:
         assert (await api.get("/whoami", key)).status == 200
 
-    assert await queries_a_kept_key_costs(gateway, database, ask) <= 2
+    assert await queries_a_kept_key_costs(gateway, database, ask) <= QUERIES_MAX
 
 
 async def test_an_unknown_key_is_looked_up_once_in_a_while(gateway: Gateway, api: Api, database: Database) -> None:
     async def ask() -> None:
         assert (await api.get("/whoami", "mk_" + "z" * 43)).status == 401
 
-    assert await queries_a_kept_key_costs(gateway, database, ask) <= 2
+    assert await queries_a_kept_key_costs(gateway, database, ask) <= QUERIES_MAX
 
 
 async def test_floods_of_random_keys_leave_known_keys_alone(api: Api, key: str) -> None:
