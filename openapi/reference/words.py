@@ -248,8 +248,8 @@ AFTER = {
     "after_meter_id": "The `meter_id` of the last reading that you have, beside `after_id`.",
 }
 # What a filter that is a text accepts.
-PRINTABLE = "^[ -~]*$"
-TEXT_PATTERNS = {"status": "^([1-5]([0-9]{2}|xx))?$"}
+PRINTABLE = "^[ -~]+$"
+TEXT_PATTERNS = {"status": "^[1-5]([0-9]{2}|xx)$"}
 FILTER_EXAMPLES = {
     "property_id": 1,
     "unit_id": 4,
@@ -541,6 +541,22 @@ WRITES = {
 AMENDED: dict[str, dict[str, Any]] = {
     "SubscriptionCreate.events": {"type": "array", "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
     "ReplayCreate.events": {"type": ["array", "null"], "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
+    "WebhookFilterSet.property_ids": {
+        "type": ["array", "null"],
+        "items": {"type": "integer", "format": "int64", "minimum": 1},
+        "minItems": 1,
+        "maxItems": 1000,
+    },
+    "WebhookFilterSet.categories": {
+        "type": ["array", "null"],
+        "items": {"$ref": "#/$defs/TicketCategory"},
+        "minItems": 1,
+    },
+    "WebhookFilterSet.priorities": {
+        "type": ["array", "null"],
+        "items": {"$ref": "#/$defs/TicketPriority"},
+        "minItems": 1,
+    },
     "MoveInCreate.parties": {
         "type": "array",
         "items": {"$ref": "#/$defs/PartyCreate"},

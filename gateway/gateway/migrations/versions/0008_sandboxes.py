@@ -1,6 +1,6 @@
 """Companies can be sandboxes, whose clock can be moved and which can be ended.
 
-Revision ID: 0010_sandboxes
+Revision ID: 0008_sandboxes
 Revises: 0007_request_log
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-revision: str = "0010_sandboxes"
+revision: str = "0008_sandboxes"
 down_revision: str | None = "0007_request_log"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
