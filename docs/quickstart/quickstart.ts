@@ -11,8 +11,9 @@ for await (const unit of client.units.list()) units.push(unit);
 console.log(units.length, "units");
 
 // 3. Create: a ticket on the first unit. Sent again with the same Idempotency-Key, it is still one ticket.
-const unit_id = units[0].entity_id;
-const ticket = await client.tickets.create({ unit_id, title: "Kitchen tap drips", category: "Plumbing" });
+const [unit] = units;
+if (!unit) throw new Error("The company has no units.");
+const ticket = await client.tickets.create({ unit_id: unit.entity_id, title: "Kitchen tap drips", category: "Plumbing" });
 console.log(ticket.entity_id, ticket.status);
 
 // 4. Receive: the event that this caused. The answer comes as soon as there is one.

@@ -184,8 +184,10 @@ async def test_renames_move_the_records_that_show_them(database: Database, monke
     moved = [(await worker.run_batch(), waiting())]
     # A process that dies here leaves the rest to another one.
     moved += [(await ChangeTracking(database, [CHANGES]).run_batch(), waiting()) for _ in range(5)]
-    # The one boat in the other harbour moved at once; here it is rendered, and compared.
-    assert moved == [(501, 2501), (500, 2001), (500, 1501), (500, 1001), (500, 501), (1, 1)]
+    # The one boat in the other harbour moved at once; here it is rendered, and compared. While a transaction of another
+    # test is under way on the server, that comes later.
+    assert moved[0] in ((501, 2501), (500, 2501))
+    assert moved[1:] == [(500, 2001), (500, 1501), (500, 1001), (500, 501), (1, 1)]
     assert heard == [(FLEET, "boat", 0)] * 5
 
     met: list[Any] = []

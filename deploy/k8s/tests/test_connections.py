@@ -11,8 +11,12 @@ from console.imports.worker import CONNECTIONS as CONNECTIONS_OF_AN_IMPORT
 from .manifests import K8S, Bundle, kustomization, process
 
 ROOT = K8S.parents[1]
-# The services that hold a session in addition to those of the pool; each at most one.
-WITH_SESSIONS = {"gateway", "svc-webhooks"}
+# The sessions that a service holds in addition to those of the pool, each at most one at a time: what its code has that
+# opens one.
+SESSIONS = {
+    "gateway": {"database.session(", "DayTables("},
+    "svc-webhooks": {"DayTables("},
+}
 
 
 def table() -> Mapping[str, list[int]]:
@@ -34,7 +38,7 @@ def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) ->
         settings = importlib.import_module(f"{workload.name.replace('-', '_')}.config").read(environment)
         pool = getattr(settings, "service", settings).database.connections
         more = CONNECTIONS_OF_AN_IMPORT * getattr(settings, "import_tasks", 0)
-        of_a_pod = pool + more + (workload.name in WITH_SESSIONS)
+        of_a_pod = pool + more + len(SESSIONS.get(workload.name, ()))
         surge = workload.manifest["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
         count = replicas[workload.name]
         opened[workload.name] = [of_a_pod, of_a_pod * count, of_a_pod * (count + surge)]
@@ -45,6 +49,10 @@ def test_the_table_is_what_the_pods_may_open(as_read: Bundle, tmp_path: Path) ->
 
 
 def test_no_other_pod_holds_a_session_outside_its_pool() -> None:
-    code = [path for path in ROOT.glob("*/*/**/*.py") if not {"tests", ".venv", "build", "chassis"} & {*path.parts}]
-    users = {path.relative_to(ROOT).parts[0] for path in code if re.search(r"database\.session\(", path.read_text())}
-    assert users == WITH_SESSIONS
+    opened: dict[str, set[str]] = {}
+    for path in ROOT.glob("*/*/**/*.py"):
+        if {"tests", ".venv", "build", "chassis", "migrations"} & {*path.parts}:
+            continue
+        for opening in re.findall(r"database\.session\(|\bDayTables\(", path.read_text()):
+            opened.setdefault(path.relative_to(ROOT).parts[0], set()).add(opening)
+    assert opened == SESSIONS
