@@ -77,7 +77,8 @@ def test_a_field_that_is_missing(world: World, write: str) -> None:
             for key in members.keys() & set(schema_at(write, path)["required"]):
                 less = bad.raw({name: value for name, value in members.items() if name != key})
                 yield f"{path} {key}", bad.filled(body, path, less) if path else less
-        yield "{}", b"{}"
+        if schema_at(write, ())["required"]:
+            yield "{}", b"{}"
 
     for body in filter(None, world.bodies(write)):
         world.refuses(write, body, cases(), is_400_or_names_no_event)

@@ -147,7 +147,7 @@ def _unfit(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
 
 CHECKS = (
     Check("path", 404, "not_found", lambda draft, _w, _s: replace(draft, path=f"/nowhere{draft.path}")),
-    Check("verb", 405, "method_not_allowed", _with(method="PUT")),
+    Check("verb", 405, "method_not_allowed", _with(method="DELETE")),
     Check("bearer", 401, "key_revoked", _trait("revoked")),
     Check("company", 403, "company_inactive", _trait("inactive")),
     Check("rate", 429, "rate_limited", _trait("exhausted")),

@@ -85,6 +85,7 @@ def test_every_operation_is_called_and_answers(
         "scope": "write",
         "openapi": "3.1.0",
         "readings": 1,
+        "filter": ["High"],
         "own fields": 0,
         "listed": "Tap – 漏水 🚿",
         "status": "Completed",

@@ -172,17 +172,19 @@ class SubscriptionsService:
         """Events that are stored after the reply pass the new filter."""
         sub_id, caller = request.sub_id, identity.caller(call)
         fields, same = bodies.decode(records.WebhookFilterSet, request.body)
-        new = queries.Filter(
-            filters.property_set(fields.property_ids),
-            filters.label_set(fields.categories, filters.CATEGORIES, "categories"),
-            filters.label_set(fields.priorities, filters.PRIORITIES, "priorities"),
-        )
-        body = _encode(records.WebhookFilter(entity_id=sub_id, **new._asdict()))
         claim = idempotency.claim_of(request, caller, f"PUT /webhooks/{sub_id}/filter", same)
         try:
             async with self.database.waiters, self.database.transaction() as connection:
                 reply = await queries.SET_FILTER.stored_in(connection, claim)
                 if reply is None:
+                    if await queries.filter_of(connection, caller.company_id, sub_id) is None:
+                        raise not_found(NOUN)
+                    new = queries.Filter(
+                        filters.property_set(fields.property_ids),
+                        filters.label_set(fields.categories, filters.CATEGORIES, "categories"),
+                        filters.label_set(fields.priorities, filters.PRIORITIES, "priorities"),
+                    )
+                    body = _encode(records.WebhookFilter(entity_id=sub_id, **new._asdict()))
                     if not await queries.filter_changed(connection, caller.company_id, sub_id, new):
                         raise not_found(NOUN)
                     await queries.SET_FILTER.keep(connection, claim, body)

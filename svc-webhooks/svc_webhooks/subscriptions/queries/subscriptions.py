@@ -78,7 +78,7 @@ _CHANGE_FILTER = Statement(
 )
 
 
-async def filter_of(database: Database, company_id: int, sub_id: int) -> Filter | None:
+async def filter_of(database: Database | Connection, company_id: int, sub_id: int) -> Filter | None:
     """None if the company has no subscription with that id."""
     return await _FILTER.row(database, company_id=company_id, sub_id=sub_id)
 
