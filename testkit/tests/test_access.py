@@ -66,6 +66,8 @@ AS_INTEGRATION = {
     "SubscriptionsService/ListSubscriptions": "any",
     "SubscriptionsService/CreateSubscription": "webhook_only",
     "SubscriptionsService/DeleteSubscription": "webhook_only",
+    "SubscriptionsService/GetFilter": "read",
+    "SubscriptionsService/SetFilter": "write",
     "FeedService/ListEvents": "read",
     "RequestFeedService/FollowRequests": "read",
     "FeedService/ListDeliveries": "read",
