@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import DateTime, MetaData
+from sqlalchemy import ColumnElement, DateTime, MetaData, type_coerce
 from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy.types import NullType
 
 from chassis.messaging.consumer import inbox_table
 from chassis.replicas.tables import company_replica
@@ -30,6 +32,11 @@ inbox = inbox_table(metadata)
 
 # The replica of the gateway's companies, by their own ids. A company that has not arrived counts as active.
 company = company_replica(metadata)
+
+
+def as_list(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """An array column as the list that asyncpg returns; with its type SQLAlchemy Core would copy the list."""
+    return type_coerce(column, NullType()).label(column.key)
 
 
 def listed(values: Iterable[str]) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from asyncpg import UniqueViolationError
 from google.protobuf.message import Message
 
 from chassis.auth.identity import Call, company_id
@@ -23,7 +22,7 @@ from chassis.runtime.failpoints import failpoint
 from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
-from chassis.writes.idempotency import CLAIM, IDEMPOTENCY_KEY, Claim, Ledger, check_key
+from chassis.writes.idempotency import IDEMPOTENCY_KEY, Claim, Ledger, check_key
 from makeready.events.v1.events_pb2 import References
 
 Reply = TypeVar("Reply", bound=Message)
@@ -184,24 +183,14 @@ class CommandRunner(Ledger):
         """
         record_company = company or company_id(call)
         claim = claim_of_actor(call, request, record_company)
-        try:
-            async with self._database.waiters, self._database.transaction() as connection:
-                stored = await self.stored_in(connection, claim)
-                if stored is None:
-                    clock = await self.clocks.of(call, connection, record_company)
-                    command = Command(self, connection, call, record_company, clock)
-                    answer = await work(command)
-                    failpoint("write-decided")
-                    await self.keep(connection, claim, answer.SerializeToString())
-                    failpoint("write-before-commit")
-        except UniqueViolationError as fault:
-            if fault.constraint_name != CLAIM:
-                raise
-            # The first request committed between this one's snapshot and its lock.
-            stored = await self._reply_if_committed(self._database, claim, fault)
-        if stored is not None:
-            return reply.FromString(stored.body)
-        if self._outbox is not None:
-            self._outbox.wake()
-        failpoint("write-after-commit")
-        return answer
+
+        async def answer(connection: Connection) -> bytes:
+            clock = await self.clocks.of(call, connection, record_company)
+            return (await work(Command(self, connection, call, record_company, clock))).SerializeToString()
+
+        written = await self.once(self._database, claim, answer)
+        if not written.replayed:
+            if self._outbox is not None:
+                self._outbox.wake()
+            failpoint("write-after-commit")
+        return reply.FromString(written.body)

@@ -165,6 +165,29 @@ class Ledger:
             await connection.execute(self._hold, **claim.key())
         return reply
 
+    async def once(
+        self, database: Database, claim: Claim, work: Callable[[Connection], Awaitable[bytes]], first: str = ""
+    ) -> WriteReply:
+        """Does the work in one transaction and stores the body that it returns, or returns an earlier request's reply.
+
+        The SQL `first` is sent together with BEGIN. If the work raises, everything is rolled back. Raises Refusal 409
+        (mismatch, in progress) and DatabaseUnavailable.
+        """
+        try:
+            async with database.waiters, database.transaction(first) as connection:
+                done = await self.stored_in(connection, claim)
+                if done is None:
+                    body = await work(connection)
+                    failpoint("write-decided")
+                    await self.keep(connection, claim, body)
+                    failpoint("write-before-commit")
+        except UniqueViolationError as fault:
+            if fault.constraint_name != CLAIM:
+                raise
+            # The first request committed between this one's snapshot and its lock.
+            return await self._reply_if_committed(database, claim, fault)
+        return WriteReply(status=200, body=body) if done is None else done
+
     async def keep(self, connection: Connection, claim: Claim, body: bytes) -> None:
         """Stores the reply of a new write, in the write's transaction."""
         await connection.execute(self._keep, **claim.whole(200, body))

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import Any
 
 import msgspec
-from asyncpg import CheckViolationError, UniqueViolationError
+from asyncpg import CheckViolationError
 
 from chassis.auth import identity
 from chassis.db.database import Connection, DatabaseUnavailable
@@ -18,7 +18,7 @@ from chassis.messaging.outbox import uuid7
 from chassis.records import bodies
 from chassis.refusals import not_found
 from chassis.writes import idempotency
-from makeready.common.v1.documents_pb2 import Document, Page, WriteReply
+from makeready.common.v1.documents_pb2 import Document, Page
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration.inputs import event_id_of, instant_of, state_of
 from svc_webhooks.administration.queries import deliveries as queries_deliveries
@@ -117,10 +117,7 @@ class FeedService(FeedRpcs):
         event_id, now = uuid7(), dependencies.clock()
         await dependencies.partitions.ensure_day(event_id)
 
-        async def stored(connection: Connection) -> WriteReply:
-            done = await queries.TEST.stored_in(connection, claim)
-            if done is not None:
-                return done
+        async def stored(connection: Connection) -> bytes:
             target = await queries.target_locked(connection, caller.company_id, sub_id)
             if target is None:
                 raise not_found(NOUN)
@@ -130,17 +127,11 @@ class FeedService(FeedRpcs):
                 raise rules.too_many_tests()
             event = test_event(event_id, caller.company_id, sub_id, now, call.request_id)
             await test_stored(connection, event, sub_id)
-            await queries.TEST.keep(connection, claim, str(event_id).encode())
-            return WriteReply(status=200, body=str(event_id).encode())
+            return str(event_id).encode()
 
         lock = f"SELECT pg_advisory_xact_lock({_TEST_LOCK | (sub_id & 0xFFFFFFFF)})"
         try:
-            async with dependencies.database.waiters, dependencies.database.transaction(lock) as connection:
-                reply = await stored(connection)
-        except UniqueViolationError as fault:
-            if fault.constraint_name != idempotency.CLAIM:
-                raise
-            raise DatabaseUnavailable("the claim was made at this moment") from fault
+            reply = await queries.TEST.once(dependencies.database, claim, stored, lock)
         except CheckViolationError as fault:
             if fault.constraint_name:
                 raise

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
-from sqlalchemy import type_coerce
-from sqlalchemy.types import NullType
 
 from chassis.records.bodies import Id, Text
 from chassis.records.shapes import Shape
 from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
 from svc_webhooks.rules import filters
 from svc_webhooks.rules import subscriptions as rules
+from svc_webhooks.schema import as_list
 from svc_webhooks.tables.subscriptions import subscription
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -97,7 +96,7 @@ class AdministeredSubscription(Subscription, kw_only=True):
     """Attempts that failed since the last success or resume."""
 
 
-EVENTS = type_coerce(subscription.c.events, NullType()).label("events")  # keeps asyncpg's own list
+EVENTS = as_list(subscription.c.events)
 
 SUBSCRIPTION = Shape(Subscription, subscription, events=EVENTS)
 ADMINISTERED = Shape(AdministeredSubscription, subscription, events=EVENTS)

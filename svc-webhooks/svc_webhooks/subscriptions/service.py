@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from asyncpg import UniqueViolationError
 
 from chassis.auth import identity
-from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.db.database import Connection, Database
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
 from chassis.records import bodies
@@ -173,25 +172,17 @@ class SubscriptionsService:
         sub_id, caller = request.sub_id, identity.caller(call)
         fields, same = bodies.decode(records.WebhookFilterSet, request.body)
         claim = idempotency.claim_of(request, caller, f"PUT /webhooks/{sub_id}/filter", same)
-        try:
-            async with self.database.waiters, self.database.transaction() as connection:
-                reply = await queries.SET_FILTER.stored_in(connection, claim)
-                if reply is None:
-                    if await queries.filter_of(connection, caller.company_id, sub_id) is None:
-                        raise not_found(NOUN)
-                    new = queries.Filter(
-                        filters.property_set(fields.property_ids),
-                        filters.label_set(fields.categories, filters.CATEGORIES, "categories"),
-                        filters.label_set(fields.priorities, filters.PRIORITIES, "priorities"),
-                    )
-                    body = _encode(records.WebhookFilter(entity_id=sub_id, **new._asdict()))
-                    if not await queries.filter_changed(connection, caller.company_id, sub_id, new):
-                        raise not_found(NOUN)
-                    await queries.SET_FILTER.keep(connection, claim, body)
-                    connection.changed.add((caller.company_id, rules.KIND, sub_id))
-                    reply = WriteReply(status=200, body=body)
-        except UniqueViolationError as fault:
-            if fault.constraint_name != idempotency.CLAIM:
-                raise
-            raise DatabaseUnavailable("the claim was made at this moment") from fault
-        return pb.SetFilterResponse(reply=reply)
+
+        async def changed(connection: Connection) -> bytes:
+            if not await queries.filter_locked(connection, caller.company_id, sub_id):
+                raise not_found(NOUN)
+            new = queries.Filter(
+                filters.property_set(fields.property_ids),
+                filters.label_set(fields.categories, filters.CATEGORIES, "categories"),
+                filters.label_set(fields.priorities, filters.PRIORITIES, "priorities"),
+            )
+            await queries.change_filter(connection, caller.company_id, sub_id, new)
+            connection.changed.add((caller.company_id, rules.KIND, sub_id))
+            return _encode(records.WebhookFilter(entity_id=sub_id, **new._asdict()))
+
+        return pb.SetFilterResponse(reply=await queries.SET_FILTER.once(self.database, claim, changed))

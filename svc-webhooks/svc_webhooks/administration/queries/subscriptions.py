@@ -18,17 +18,15 @@ from sqlalchemy import (
     select,
     text,
     true,
-    type_coerce,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules.deliveries import BY_RETRY, DELIVERY_STATES, WAITING
-from svc_webhooks.schema import Instant, Uuid, company
+from svc_webhooks.schema import Instant, Uuid, as_list, company
 from svc_webhooks.subscriptions.queries.erasure import DELETED
 from svc_webhooks.subscriptions.records import EVENTS
 from svc_webhooks.tables.deliveries import attempt, delivery
@@ -67,10 +65,7 @@ class DetailedSubscription(NamedTuple):
 
 
 _columns = [
-    # Keeps asyncpg's own lists.
-    type_coerce(subscription.c[name], NullType()).label(name)
-    if isinstance(subscription.c[name].type, ARRAY)
-    else subscription.c[name]
+    as_list(subscription.c[name]) if isinstance(subscription.c[name].type, ARRAY) else subscription.c[name]
     for name in DetailedSubscription._fields
     if name in subscription.c
 ]

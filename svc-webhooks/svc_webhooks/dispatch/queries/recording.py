@@ -17,10 +17,8 @@ from sqlalchemy import (
     func,
     select,
     text,
-    type_coerce,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows
@@ -29,7 +27,7 @@ from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from svc_webhooks.http_client.client import Outcome
 from svc_webhooks.rules.deliveries import TEST, AfterAttempt, SweepOfAttempt
 from svc_webhooks.rules.subscriptions import SubscriptionHealth
-from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.schema import Instant, Uuid, as_list
 from svc_webhooks.tables.deliveries import attempt
 from svc_webhooks.tables.subscriptions import subscription
 
@@ -150,7 +148,7 @@ _HEALTHS = Statement(
         subscription.c.id,
         subscription.c.health,
         subscription.c.failures_in_a_row,
-        type_coerce(subscription.c.failed_sweeps, NullType()).label("failed_sweeps"),  # keeps asyncpg's own list
+        as_list(subscription.c.failed_sweeps),
         subscription.c.delivering_sweep,
     )
     .where(subscription.c.id == func.any(param("ids", ARRAY(BigInteger))))

@@ -22,18 +22,16 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    type_coerce,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Selection, Statement, param
 from chassis.writes.idempotency import Claim, IdempotentInsert, Ledger
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules.deliveries import ALL, ONLY_FAILED, ONLY_PARKED
-from svc_webhooks.schema import Instant, Uuid, company, idempotency
+from svc_webhooks.schema import Instant, Uuid, as_list, company, idempotency
 from svc_webhooks.subscriptions.records import EVENTS
 from svc_webhooks.tables.deliveries import attempt, delivery, replay
 from svc_webhooks.tables.events import event, feed_entry
@@ -156,7 +154,7 @@ class Replay(NamedTuple):
         return self.after_position >= self.until_position
 
 
-_events = type_coerce(replay.c.events, NullType()).label("events")  # keeps asyncpg's own list
+_events = as_list(replay.c.events)
 _all = [_events if name == "events" else replay.c[name] for name in Replay._fields]
 _id = replay.c.id == param("id", BigInteger)
 _OF_SUBSCRIPTION = Query(

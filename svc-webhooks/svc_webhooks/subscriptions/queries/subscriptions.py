@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Text, func, select, type_coerce, update
+from sqlalchemy import BigInteger, Text, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from chassis.lists.paging import Pages
 from chassis.writes.idempotency import IdempotentInsert, Ledger
 from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
-from svc_webhooks.schema import idempotency
+from svc_webhooks.schema import as_list, idempotency
 from svc_webhooks.subscriptions.records import SUBSCRIPTION
 from svc_webhooks.tables.subscriptions import subscription
 
@@ -61,11 +60,8 @@ _of_company = (
     subscription.c.company_id == param("company_id", BigInteger),
     subscription.c.id == param("sub_id", BigInteger),
 )
-_FILTER = Query(
-    Filter,
-    # Keeps asyncpg's own lists.
-    select(*(type_coerce(subscription.c[name], NullType()).label(name) for name in Filter._fields)).where(*_of_company),
-)
+_FILTER = Query(Filter, select(*(as_list(subscription.c[name]) for name in Filter._fields)).where(*_of_company))
+_LOCK = Statement(select(subscription.c.id).where(*_of_company).with_for_update(key_share=True))
 _CHANGE_FILTER = Statement(
     update(subscription)
     .where(*_of_company)
@@ -74,16 +70,18 @@ _CHANGE_FILTER = Statement(
         categories=param("categories", ARRAY(Text)),
         priorities=param("priorities", ARRAY(Text)),
     )
-    .returning(subscription.c.id)
 )
 
 
-async def filter_of(database: Database | Connection, company_id: int, sub_id: int) -> Filter | None:
+async def filter_of(database: Database, company_id: int, sub_id: int) -> Filter | None:
     """None if the company has no subscription with that id."""
     return await _FILTER.row(database, company_id=company_id, sub_id=sub_id)
 
 
-async def filter_changed(connection: Connection, company_id: int, sub_id: int, new: Filter) -> bool:
+async def filter_locked(connection: Connection, company_id: int, sub_id: int) -> bool:
     """False if the company has no subscription with that id."""
-    at = {"company_id": company_id, "sub_id": sub_id}
-    return await connection.value(_CHANGE_FILTER, **at, **new._asdict()) is not None
+    return await connection.value(_LOCK, company_id=company_id, sub_id=sub_id) is not None
+
+
+async def change_filter(connection: Connection, company_id: int, sub_id: int, new: Filter) -> None:
+    await connection.execute(_CHANGE_FILTER, company_id=company_id, sub_id=sub_id, **new._asdict())
