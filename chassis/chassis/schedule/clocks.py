@@ -22,7 +22,8 @@ from chassis.refusals import Refusal, invalid_request
 from chassis.schedule import instants
 from chassis.schedule.instants import Clock
 
-OFFSET_MAX = datetime.timedelta(days=3653)
+OFFSET_MAX = datetime.timedelta(days=3650)
+"""Ten years."""
 _NONE = datetime.timedelta()
 # Their tokens say whether the company is a sandbox.
 _TOLD = frozenset({INTEGRATION, ADMINISTRATOR, STAFF})
@@ -37,6 +38,11 @@ class Companies:
 
 
 LIVE = Companies()
+
+
+def is_swept(company: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    """Whether time does its work in a company: an active one that has arrived and has not ended."""
+    return company.c.active, sa.not_(company.c.ended), company.c.version > sa.text("0")
 
 
 def offset_of(company: sa.FromClause, company_id: Expression) -> sa.Label[datetime.timedelta]:
@@ -57,8 +63,7 @@ class CompanyClocks:
             return
         c, company_id = company.c, param("company_id", sa.BigInteger)
         self._offset = Statement(sa.select(c.clock_offset).where(c.id == company_id))
-        is_kept = (c.is_sandbox, c.active, sa.not_(c.ended), c.version > sa.text("0"))
-        sandboxes = sa.select(c.id, c.clock_offset).where(*is_kept)
+        sandboxes = sa.select(c.id, c.clock_offset).where(c.is_sandbox, *is_swept(company))
         self._sandboxes = Statement(sandboxes.order_by(c.id))
         self._sandbox = Statement(sandboxes.where(c.id == company_id))
         new = insert(company).values(
@@ -88,7 +93,11 @@ class CompanyClocks:
 
     async def real_before(self, call: Call, at: datetime.datetime) -> datetime.datetime:
         """An instant of the real clock at or before the moment when the clock of the call's company was at `at`."""
-        return at - (await self.now(call) - self.real()) if await self.of(call) is not self.real else at
+        clock = await self.of(call)
+        if clock is self.real:
+            return at
+        real = self.real()
+        return at - (clock() - real)
 
     async def of_company(self, company_id: int, connection: Connection | None = None) -> Clock:
         """A company's clock, by the replica."""
@@ -101,7 +110,7 @@ class CompanyClocks:
         return (lambda: self.real() + offset) if offset else self.real
 
     async def sandboxes(self) -> Sequence[Companies]:
-        """The sandboxes that are swept: active ones that have arrived and have not ended."""
+        """The sandboxes that are swept: see `is_swept`."""
         if self._offset is None:
             return ()
         rows = await self._database.rows(self._sandboxes)

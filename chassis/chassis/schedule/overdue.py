@@ -20,7 +20,7 @@ from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import TEXTS, TIME, Expression, NewValues, Selection, Statement, param
 from chassis.runtime.failpoints import failpoint
-from chassis.schedule.clocks import LIVE, Companies
+from chassis.schedule.clocks import LIVE, Companies, is_swept
 from chassis.schedule.instants import day_begins, local_date, morning_after, overdue_before
 
 ROWS_AT_ONCE = 100  # locked and written in one transaction
@@ -35,10 +35,6 @@ _LAST_INSTANT: Expression = sa.literal_column("'infinity'::timestamptz")
 # instant. An index beginning with company_id must answer them.
 Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
 Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
-
-
-def _is_swept(company: Table) -> tuple[sa.ColumnElement[bool], ...]:
-    return company.c.active, sa.not_(company.c.ended), company.c.version > sa.text("0")
 
 
 class Days(NamedTuple):
@@ -79,7 +75,7 @@ class NextDue:
         self._find = Statement(
             sa.select(company.c.timezone, earliest.c.due)
             .select_from(company.join(earliest, sa.true()))
-            .where(company.c.id == param("company_id", sa.BigInteger), *_is_swept(company))
+            .where(company.c.id == param("company_id", sa.BigInteger), *is_swept(company))
         )
 
     async def of(self, company_id: int) -> datetime.datetime | None:
@@ -120,8 +116,8 @@ class Overdue:
             dates = sa.select(at.label("due")).where(of_company, *ever).order_by(*(order or (at,)))
             dates = dates.limit(sa.literal_column("1"))
         self._next = NextDue(database, company, dates, days)
-        live = (*_is_swept(company), sa.not_(company.c.is_sandbox))
-        of_sandbox = (*_is_swept(company), company.c.is_sandbox, company.c.id == param("sandbox_id", sa.BigInteger))
+        live = (*is_swept(company), sa.not_(company.c.is_sandbox))
+        of_sandbox = (*is_swept(company), company.c.is_sandbox, company.c.id == param("sandbox_id", sa.BigInteger))
         zones_of = sa.select(company.c.timezone).distinct()
         self._zones, self._zone_of_sandbox = Statement(zones_of.where(*live)), Statement(zones_of.where(*of_sandbox))
         zones = sa.func.unnest(param("zones", TEXTS), param("days", ARRAY(sa.Date)))

@@ -50,34 +50,34 @@ class ScheduledSweeps:
         """`record` stores who starts a sweep as of a future instant."""
         self._sweeps, self._clocks, self._record = sweeps, clocks, record
 
-    async def sweep(self, now: datetime.datetime) -> dict[str, int]:
+    async def sweep(self, now: datetime.datetime) -> Counter[str]:
         """Sweeps the live companies as of `now`, then each sandbox as of its own clock. Returns the counts of the live
         ones. Runs every sweep, even if one before it failed, then raises the first fault."""
         done, _ = await self._sweep_all(now)
         return done
 
-    async def _sweep_all(self, now: datetime.datetime) -> tuple[dict[str, int], Counter[str]]:
+    async def _sweep_all(self, now: datetime.datetime) -> tuple[Counter[str], Counter[str]]:
         """The counts of the live companies, and those of the sandboxes."""
-        done: dict[str, int] = {}
-        faults = await self._run(now, LIVE, done)
+        done, faults = await self._run(now, LIVE)
         in_sandboxes: Counter[str] = Counter()
         for sandbox in await self._clocks.sandboxes():
-            of_sandbox: dict[str, int] = {}
-            faults += await self._run(sandbox.clock(), sandbox, of_sandbox)
-            in_sandboxes.update(of_sandbox)
+            done_there, faults_there = await self._run(sandbox.clock(), sandbox)
+            in_sandboxes.update(done_there)
+            faults += faults_there
         if faults:
             raise faults[0]
         return done, in_sandboxes
 
-    async def _run(self, now: datetime.datetime, companies: Companies, done: dict[str, int]) -> list[Exception]:
-        """Runs every sweep, and adds its counts to `done`. Returns the faults."""
+    async def _run(self, now: datetime.datetime, companies: Companies) -> tuple[Counter[str], list[Exception]]:
+        """Runs every sweep. Returns their counts, and the faults."""
+        done: Counter[str] = Counter()
         faults = []
         for scheduled in self._sweeps:
             try:
-                done |= await scheduled.sweep(now, companies)
+                done.update(await scheduled.sweep(now, companies))
             except Exception as fault:
                 faults.append(fault)
-        return faults
+        return done, faults
 
     async def next_due(self, company_id: int) -> Due | None:
         """What falls due first in a company: see `Sweep.next_due`."""
@@ -89,8 +89,8 @@ class ScheduledSweeps:
         a live company, and the first fault of a sweep."""
         counts: Counter[str] = Counter()
         while True:
-            sandbox, done = await self._clocks.sandbox(company_id), dict[str, int]()
-            faults = await self._run(sandbox.clock(), sandbox, done)
+            sandbox = await self._clocks.sandbox(company_id)
+            done, faults = await self._run(sandbox.clock(), sandbox)
             counts.update(done)
             if faults:
                 raise faults[0]

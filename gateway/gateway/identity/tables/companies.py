@@ -18,6 +18,7 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.schedule.clocks import OFFSET_MAX
 from gateway.identity.rules import NAME_POINTS_MAX
 from gateway.identity.schema import instant, metadata
 
@@ -47,7 +48,8 @@ company = Table(
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
     CheckConstraint("is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL", name="company_live"),
     CheckConstraint(
-        "clock_offset BETWEEN '0' AND CASE WHEN is_sandbox THEN interval '3650 days' ELSE interval '0' END",
+        "clock_offset BETWEEN '0' AND"
+        f" CASE WHEN is_sandbox THEN interval '{OFFSET_MAX.days} days' ELSE interval '0' END",
         name="company_clock_offset",
     ),
 )
