@@ -128,9 +128,9 @@ class RequestLog:
         seconds: float,
     ) -> None:
         """Notes an answered request of a known key. query: as it was sent; field: the one that the refusal names."""
-        is_write = operation.kind == "write"
-        if self._kept != "all" and not rules.keeps(self._kept, reply.status, request.method):
+        if not rules.keeps(self._kept, reply.status, request.method):
             return
+        is_write = operation.kind == "write"
         headers, caller = request.headers, request.caller
         # Such refusals have no limit of their own: a key that does not wait would fill the disk.
         is_unlimited = reply.status == 429 or not request.limit_headers

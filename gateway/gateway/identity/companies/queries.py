@@ -8,8 +8,10 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from chassis.auth.identity import Call, may_administer
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
+from gateway.identity.rules import no_company
 from gateway.identity.tables.companies import company as _company
 
 _company_id = bindparam("company_id", type_=BigInteger)
@@ -60,8 +62,16 @@ async def companies(database: Database) -> list[Record]:
     return await database.rows(_COMPANIES)
 
 
-async def company(connection: Connection, company_id: int) -> Record | None:
+async def company(connection: Connection | Database, company_id: int) -> Record | None:
     return await connection.row(_COMPANY, company_id=company_id)
+
+
+async def administered_company(connection: Connection | Database, company_id: int, call: Call) -> Record:
+    """A company that the caller administers. Raises Refusal 404."""
+    row = await company(connection, company_id) if may_administer(call, company_id) else None
+    if row is None:
+        raise no_company()
+    return row
 
 
 async def company_for_update(connection: Connection, company_id: int) -> Record | None:

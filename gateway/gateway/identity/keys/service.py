@@ -175,11 +175,8 @@ class KeysService:
         limit = request.limit if request.HasField("limit") else rules.KEYS_A_PAGE
         if not 1 <= limit <= rules.KEYS_A_PAGE:
             raise invalid_request(f"limit must be from 1 to {rules.KEYS_A_PAGE}.", "limit")
-        if not may_administer(call, request.company_id):
-            raise no_company()
         async with self.database.connection() as connection:
-            if await companies.company(connection, request.company_id) is None:
-                raise no_company()
+            await companies.administered_company(connection, request.company_id, call)
             rows = await queries.keys_page(
                 connection,
                 request.company_id,

@@ -7,7 +7,7 @@ import datetime
 
 from asyncpg import Record
 
-from chassis.auth.identity import ADMINISTRATOR, Call, caller, may_administer
+from chassis.auth.identity import ADMINISTRATOR, Call, caller
 from chassis.db.database import Database
 from chassis.db.partitions import DAY, PATIENT_SECONDS
 from chassis.records.bodies import ID_MAX
@@ -15,7 +15,6 @@ from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, of_request
 from gateway.identity.companies import queries as companies
 from gateway.identity.requests import queries, records, rules
-from gateway.identity.rules import no_company
 from makeready.common.v1.documents_pb2 import Feed
 from makeready.identity.v1 import requests_pb2 as pb
 
@@ -74,7 +73,7 @@ class RequestLogService:
             request.route,
             of_request(request, "since") or _EVER,
         )
-        await self._company(request.company_id, call)
+        await companies.administered_company(self.database, request.company_id, call)
         before_id = request.before_id if request.HasField("before_id") else ID_MAX
         page = await queries.newest(self.database, filters, before_id, limit)
         following = page.looked_to if page.has_more else None
@@ -101,13 +100,6 @@ class RequestLogService:
         while (over := await queries.DAYS.drop_next(self.database, first_day)) is not None:
             days += len(over.days)
         return days
-
-    async def _company(self, company_id: int, call: Call) -> None:
-        if not may_administer(call, company_id):
-            raise no_company()
-        async with self.database.connection() as connection:
-            if await companies.company(connection, company_id) is None:
-                raise no_company()
 
 
 def _position(after_id: int) -> bytes:

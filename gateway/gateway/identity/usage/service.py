@@ -6,12 +6,11 @@ import datetime
 
 from asyncpg import Record
 
-from chassis.auth.identity import Call, may_administer
+from chassis.auth.identity import Call
 from chassis.db.database import Database
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, of_request
 from gateway.identity.companies import queries as companies
-from gateway.identity.rules import no_company
 from gateway.identity.usage import queries, rules
 from gateway.identity.usage.tables import OUTCOMES
 from makeready.identity.v1 import key_usage_pb2 as pb
@@ -30,7 +29,7 @@ class KeyUsageService:
             raise invalid_request(f"key_ids must name at most {rules.USAGE_KEYS_MAX} keys.", "key_ids")
         counted_from, counted_to = of_request(request, "counted_from"), of_request(request, "counted_to")
         first, last = rules.hours_of(counted_from, counted_to, self.clock(), len(key_ids))
-        await self._company(request.company_id, call)
+        await companies.administered_company(self.database, request.company_id, call)
         rows = await queries.usage(self.database, request.company_id, key_ids, first, last)
         answer = pb.ListKeyUsageResponse(hours=map(_hour, rows))
         answer.counted_from.FromDatetime(first)
@@ -41,13 +40,6 @@ class KeyUsageService:
         """Deletes what is stored no longer; returns the number of rows."""
         await self.database.check_clock()
         return await queries.delete_old(self.database, now)
-
-    async def _company(self, company_id: int, call: Call) -> None:
-        if not may_administer(call, company_id):
-            raise no_company()
-        async with self.database.connection() as connection:
-            if await companies.company(connection, company_id) is None:
-                raise no_company()
 
 
 def _hour(row: Record) -> pb.KeyUsage:
