@@ -78,10 +78,8 @@ class TurnBoardService:
             raise invalid_request("clashes go with no status: they are of units with any.", "clashes")
         if request.HasField("after_id" if statuses else "after"):
             raise invalid_request("after_id belongs to the order of ids, and after to that of ready dates.", "after")
-        after, today = (
-            dates.position_after(request),
-            await replica_queries.today(self.database, company_id, self.commands.clocks),
-        )
+        after = dates.position_after(request)
+        today = await replica_queries.today(self.database, company_id, self.commands.clocks)
         if statuses:
             search = (company_id, statuses, after, rows + 1, today)
             units = await queries.under_way(self.database, *search, property_id)
