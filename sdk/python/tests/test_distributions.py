@@ -33,7 +33,9 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
         names = set(wheel.namelist())
         metadata = wheel.read(f"makeready_client-{version}.dist-info/METADATA").decode()
     modules = {
-        f"makeready_client/{path.name}" for path in (SDK / "python/makeready_client").iterdir() if path.is_file()
+        str(path.relative_to(SDK / "python"))
+        for path in (SDK / "python/makeready_client").rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
     }
     assert modules == {name for name in names if not name.startswith(f"makeready_client-{version}.dist-info/")}
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:")]
