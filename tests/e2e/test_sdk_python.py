@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import http.server
 import importlib.metadata
+import io
 import json
 import os
 import re
@@ -207,6 +209,8 @@ class Application(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Delivery)
         self.secret = ""
+        self.refused = 0
+        """How many of the next deliveries are refused."""
         self.arrived: list[tuple[float, models.Event]] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -217,8 +221,12 @@ class Delivery(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         event = webhooks.verify(body, self.headers["Service-Signature"], self.server.secret)
-        self.server.arrived.append((time.monotonic(), event))
-        self.send_response(204)
+        if self.server.refused:
+            self.server.refused -= 1
+            self.send_response(503)
+        else:
+            self.server.arrived.append((time.monotonic(), event))
+            self.send_response(204)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -333,6 +341,84 @@ def test_the_command_line_says_what_is_wrong(shell: Shell) -> None:
     assert shell.run("listen", "--forward-to", "http://localhost:1/", "--events", "no.such").returncode == 2
     unreached = shell.run("--base-url", "http://127.0.0.1:1/api/v1", "whoami")
     assert unreached.returncode == 3 and unreached.stderr.count("\n") == 1
+
+
+def test_records_are_printed_as_lines_json_and_csv(client: Makeready, company: Company, shell: Shell) -> None:
+    (unit, *_) = client.units.list()
+    title = "=HYPERLINK(1) \x1b[2J, quoted"
+    ticket = client.tickets.create(unit_id=unit.entity_id, title=title, category="Leak", priority="High")
+    assert ticket.response
+    number = str(ticket.entity_id)
+    listed = ["list", "tickets", "--unit-id", str(unit.entity_id), "--status", "Open"]
+    assert json.loads(shell.run("get", "tickets", number).stdout) == ticket.to_dict()
+    assert shell.run("get", "tickets", number, "--json").stdout.encode() == ticket.response.body + b"\n"
+    lines = shell.run(*listed, "--json").stdout.encode().splitlines()
+    assert ticket.response.body in lines
+    assert len(lines) == sum(1 for _ in client.tickets.list(unit_id=unit.entity_id, status="Open"))
+    assert f"{number}  Open" in shell.run(*listed).stdout and "\x1b" not in shell.run(*listed).stdout
+    rows = list(csv.DictReader(io.StringIO(shell.run(*listed, "--csv").stdout)))
+    (row,) = (row for row in rows if row["entity_id"] == number)
+    assert (row["title"], row["property.name"], row["permission_to_enter"]) == (f"'{title}", "Elm Court", "false")
+    assert (row["unit.name"], row["assignee.id"], row["completed_at"]) == (unit.name, "", "")
+    assert [row] == list(csv.DictReader(io.StringIO(shell.run("get", "tickets", number, "--csv").stdout)))
+    assert len(shell.run("list", "tickets", "--limit", "2", "--json").stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("get tickets 1099511627776", 1),
+        ("get tickets x", 2),
+        ("get cats 1", 2),
+        ("list tickets --status Lost", 2),
+        ("list tickets --updated-since 2026-01-01T00:00:00", 2),
+        ("list tickets --limit 0", 2),
+        ("list readings", 2),
+        ("list readings --meter-id 1099511627776", 1),
+        ("events tail --events no.such", 2),
+        ("resend nonsense --forward-to http://localhost:1/", 2),
+        ("resend 01920000-0000-7000-8000-000000000000 --forward-to http://localhost:1/", 2),
+    ],
+)
+def test_a_command_that_cannot_be_done_says_so_in_a_line(shell: Shell, words: str, status: int) -> None:
+    done = shell.run(*words.split())
+    assert (done.returncode, done.stdout) == (status, "")
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("makeready-client"))
+    assert line
+
+
+def test_events_are_printed_as_they_happen(client: Makeready, company: Company, shell: Shell) -> None:
+    (unit, *_) = client.units.list()
+    company.system.makeready("wait")
+    tail = [str(shell.program), "events", "tail", "--backfill", "1h", "--json", "--events", "ticket.created"]
+    held = [event.raw.decode() for event in client.events.list(event="ticket.created")]
+    with shell.listening(*tail) as (process, output):
+        assert [output.readline().rstrip("\n") for _ in held] == held
+        ticket = client.tickets.create(unit_id=unit.entity_id, title="Lock", category="General")
+        assert json.loads(output.readline())["data"]["entity_id"] == ticket.entity_id
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    with shell.listening(*tail[:5]) as (_, output):
+        assert re.search(r"  ticket.created  [0-9a-f-]{36}  \d+$", output.readline())
+
+
+def test_what_a_server_refuses_is_posted_again_and_one_event_when_it_is_named(
+    client: Makeready, company: Company, shell: Shell, application: Application
+) -> None:
+    (unit, *_) = client.units.list()
+    url, application.secret = f"http://127.0.0.1:{application.server_port}/hooks", webhooks.new_secret()
+    to = ["--forward-to", url, "--secret", application.secret]
+    application.refused = 1
+    with shell.listening(str(shell.program), "listen", *to, "--retry") as (_, output):
+        output.readline()
+        client.tickets.create(unit_id=unit.entity_id, title="Tap", category="Leak")
+        lines = [output.readline() for _ in range(3)]
+    assert ["  503  " in lines[0], "Retry in 1 s" in lines[1], "  204  " in lines[2]] == [True] * 3
+    ((_, event),) = application.arrived
+    done = shell.run("resend", event.event_id, *to)
+    assert (done.returncode, [again.raw for _, again in application.arrived]) == (0, [event.raw] * 2)
+    application.refused = 1
+    assert shell.run("resend", event.event_id, *to).returncode == 1
 
 
 def test_a_test_delivery_says_what_the_receiver_answered(client: Makeready, shell: Shell, receiver: Receiver) -> None:

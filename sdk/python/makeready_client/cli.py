@@ -12,7 +12,7 @@ import httpx
 
 from makeready_client import errors
 from makeready_client.client import Makeready
-from makeready_client.commands import COMMANDS
+from makeready_client.commands import COMMANDS, GROUPS
 from makeready_client.commands.command import UsageError, warn
 from makeready_client.exchange import __version__
 
@@ -64,8 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         group, _, name = command.name.rpartition(" ")
         if group not in parsers:
-            texts = [member.help for member in COMMANDS if member.name.startswith(f"{group} ")]
-            parsers[group] = parsers[""].add_parser(group, help="; ".join(texts)).add_subparsers(required=True)
+            group_parser = parsers[""].add_parser(group, help=GROUPS[group], epilog=EXIT_CODES)
+            parsers[group] = group_parser.add_subparsers(
+                required=True, metavar="KIND" if group == "list" else "COMMAND"
+            )
         subparser = parsers[group].add_parser(
             name, help=command.help, description=command.description or command.help, epilog=EXIT_CODES
         )

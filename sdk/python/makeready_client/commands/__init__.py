@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from makeready_client.commands.command import Command
 from makeready_client.commands.deliveries import TEST_DELIVERY
-from makeready_client.commands.listen import LISTEN
+from makeready_client.commands.forwarding import LISTEN, RESEND
+from makeready_client.commands.records import RECORDS
 from makeready_client.commands.sync import SYNC
+from makeready_client.commands.tail import EVENTS_TAIL
 from makeready_client.commands.whoami import WHOAMI
 
 COMMANDS: tuple[Command, ...] = (
     WHOAMI,
+    *RECORDS,
+    EVENTS_TAIL,
     LISTEN,
+    RESEND,
     SYNC,
     TEST_DELIVERY,
 )
+GROUPS = {"list": "the records of a kind", "events": "events as they happen"}
+"""The help of each first word that several commands share."""

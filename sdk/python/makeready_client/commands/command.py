@@ -45,6 +45,11 @@ def say(text: str) -> None:
         os._exit(0)
 
 
+def printable(text: str) -> str:
+    """The text without what could move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 def warn(text: str) -> None:
     """Prints a line to stderr."""
     sys.stderr.write(f"makeready-client: {text}\n")
