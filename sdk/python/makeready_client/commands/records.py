@@ -122,8 +122,8 @@ def _list(kind: Kind, client: Makeready, arguments: argparse.Namespace) -> int:
 
 def _summary(record: bytes) -> str:
     fields = msgspec.json.decode(record)
-    shown = [next((str(fields[name]) for name in names if fields.get(name)), "") for names in SHOWN]
-    return printable(f"{fields.get('entity_id', ''):>8}  {shown[0]:16}  {shown[1]}".rstrip())
+    cells = [next((str(fields[name]) for name in names if fields.get(name)), "") for names in SHOWN]
+    return printable(f"{fields.get('entity_id', ''):>8}  {cells[0]:16}  {cells[1]}".rstrip())
 
 
 def _arguments_of_get(fetched: tuple[str, ...], parser: argparse.ArgumentParser) -> None:

@@ -64,6 +64,6 @@ def _cell(value: Any) -> str:
 
 
 def _line(cells: Iterable[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(cells)  # it quotes the letters of its line's end, and no other line breaks
+    return text.getvalue().removesuffix("\r\n")
