@@ -10,8 +10,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """An answer of the error envelope.
 
     It has the HTTP `status` and the stable `code` of spec 7. The `message` is one sentence that names cause and remedy,
-    ends with a period, and never repeats a value of the caller's. Imports and forms report the `field` at fault, if
-    any; the public API does not.
+    ends with a period, and never repeats a value of the caller's. The `field` is the one at fault, if any, by its name
+    in the request; it is never a name of the caller's.
     """
 
     def __init__(self, status: int, code: str, message: str, field: str = "") -> None:

@@ -60,6 +60,15 @@ HEADERS: Schema = {
         "required": True,
         "schema": {"type": "string", "const": "Bearer"},
     },
+    "Link": {
+        "description": 'The page about the error\'s code, with `rel="help"`.',
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Service-Error-Param": {
+        "description": "What is at fault, a field, header or query key, as in `parties[0].email`, where one is.",
+        "schema": {"type": "string"},
+    },
     "Allow": {
         "description": "The verbs that the path supports.",
         "required": True,
@@ -210,7 +219,9 @@ def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: 
         for key in (f"{route.path} {status}", f"{operation.kind} {status}", f"{operation.scope} {status}", str(status))
         if key in _WORDS
     )
-    headers = _headers("X-Request-Id", "Cache-Control")
+    headers = _headers("X-Request-Id", "Cache-Control", "Link")
+    if status in (400, 404, 410, 422):
+        headers |= _headers("Service-Error-Param")
     if status in (401, 405):
         headers |= _headers("WWW-Authenticate" if status == 401 else "Allow")
     elif operation.scope != "public":

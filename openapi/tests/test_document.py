@@ -262,6 +262,7 @@ def test_every_response_has_the_headers_that_the_edge_sends() -> None:
             assert {"X-Request-Id", "Cache-Control"} <= set(headers), (name, status)
             assert ("WWW-Authenticate" in headers) == (status == "401")
             assert ("Allow" in headers) == (status == "405")
+            assert ("Link" in headers) == (not status.startswith("2"))
             assert ("Retry-After" in headers) == (status == "429")
             assert ("RateLimit" in headers) == (status not in ("401", "405") and name != "GET /openapi.json")
             assert ("X-Idempotent-Replay" in headers) == (status.startswith("2") and "requestBody" in operation)

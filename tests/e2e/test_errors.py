@@ -214,6 +214,7 @@ def test_a_row_of_the_error_table(house: House, row: tuple[int, str], provoke: C
     assert message.endswith(".") and ". " not in message
     assert (answer.headers["WWW-Authenticate"] == "Bearer") == (answer.status == 401)
     assert ("Allow" in answer.headers) == (answer.status == 405)
+    assert answer.headers["Link"] == f'</docs/api/errors#{answer.code}>; rel="help"'
 
 
 def test_the_table_has_a_row_for_every_code_of_the_document(system: System) -> None:
@@ -302,3 +303,23 @@ INVALID: dict[str, tuple[int, Callable[[House], Answer]]] = {
 def test_a_reason_of_an_invalid_request(house: House, status: int, provoke: Callable[[House], Answer]) -> None:
     answer = provoke(house)
     assert (answer.status, answer.code) == (status, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("refused", "param"),
+    [
+        (lambda house: house.create("param", title="x" * 151), "title"),
+        (lambda house: house.create("param", title=None), "title"),
+        (lambda house: house.create(None), None),
+        (lambda house: house.create("param", **{"colour\r\nX-Mine: 1": 1}), None),
+        (lambda house: house.move_in(parties=[ANA, ANA | {"email": "ana"}]), "parties[1].email"),
+        (lambda house: house.change(status="On Hold", note=FIVE_WORDS), "note"),
+        (lambda house: house.get("/tickets", property_id="P1"), "property_id"),
+        (lambda house: house.get("/tickets", nonsense=1), None),
+        (lambda house: house.subscribe(destination_url="http://a.test/", events=["pm.stale"]), "destination_url"),
+    ],
+)
+def test_a_header_names_the_field_at_fault(house: House, refused: Callable[[House], Answer], param: str | None) -> None:
+    answer = refused(house)
+    assert answer.status in (400, 422)
+    assert answer.headers["Service-Error-Param"] == param

@@ -12,6 +12,8 @@ from chassis.refusals import Refusal
 # A 401 says where a key goes, for a missing and for a revoked one (RFC 9110 requires it of every 401).
 CHALLENGE = b"WWW-Authenticate: Bearer\r\n"
 NO_CONTENT = Reply(204, b"", b"")
+ERRORS_PAGE = "/docs/api/errors"
+"""The page of the reference that explains the errors by code."""
 
 
 def read(body: bytes, headers: bytes = b"") -> Reply:
@@ -21,8 +23,9 @@ def read(body: bytes, headers: bytes = b"") -> Reply:
 
 @functools.lru_cache(maxsize=512)  # sentences hold no value of a caller's, and one instant at most
 def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
-    """The error envelope."""
-    return Reply(status, msgspec.json.encode({"error": {"code": code, "message": message}}), JSON + headers)
+    """The error envelope, with a link to the page about its code."""
+    body = msgspec.json.encode({"error": {"code": code, "message": message}})
+    return Reply(status, body, JSON + f'Link: <{ERRORS_PAGE}#{code}>; rel="help"\r\n'.encode() + headers)
 
 
 class ApiError(Refusal):
@@ -62,6 +65,8 @@ def of_refusal(refusal: Refusal) -> Reply:
     headers = refusal.headers if isinstance(refusal, ApiError) else b""
     if refusal.status == 429 and not headers:  # a service's own limit, of a minute
         headers = b"Retry-After: 60\r\n"
+    if refusal.field:
+        headers += f"Service-Error-Param: {refusal.field}\r\n".encode()
     return error(refusal.status, refusal.code, refusal.message, headers)
 
 

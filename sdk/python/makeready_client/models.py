@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from makeready_client.answers import Answer, Envelope, Model
 
-CONTRACT = "2026-11-27"
+CONTRACT = "2026-11-28"
 """The date of the last change of the contract that this was made from."""
 PAGE_RECORDS_MAX = 200
 KINDS = (

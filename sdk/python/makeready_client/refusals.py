@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TypedDict
+from urllib.parse import urljoin
 
 import httpx
 import msgspec
@@ -36,7 +37,7 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
         "request_id": response.headers.get("X-Request-Id"),
         "retry_after": float(after) if after.isdecimal() else None,
         "param": response.headers.get("Service-Error-Param"),
-        "doc_url": response.links.get("help", {}).get("url"),
+        "doc_url": _help_url(response, base_url),
     }
     try:
         error = msgspec.json.decode(response.content, type=_Body).error
@@ -51,3 +52,12 @@ def error_of(response: httpx.Response, base_url: str) -> ApiError:
     if response.status_code == 404 and not base_url.endswith("/api/v1"):
         message += f" base_url is {base_url}; most end with /api/v1."
     return BY_CODE.get(error.code, ApiError)(response.status_code, error.code, message, **details)
+
+
+def _help_url(response: httpx.Response, base_url: str) -> str | None:
+    """The page that the header Link names, if it is an address."""
+    try:
+        link = response.links["help"]["url"]
+        return urljoin(base_url, link)
+    except (KeyError, ValueError):
+        return None

@@ -318,6 +318,7 @@ function refusal(response: Response, text: string, baseUrl: string): ApiError {
   const isElsewhere = code && response.status === 404 && !baseUrl.endsWith("/api/v1");
   const message = isElsewhere ? `${words} baseUrl is ${baseUrl}; most end with /api/v1.` : words;
   const kind = Object.hasOwn(BY_CODE, code) ? BY_CODE[code]! : ApiError;
+  const link = /<([^>]*)>\s*;\s*rel="?help"?/.exec(response.headers.get("Link") ?? "")?.[1];
   return new kind(
     response.status,
     code,
@@ -325,7 +326,7 @@ function refusal(response: Response, text: string, baseUrl: string): ApiError {
     response.headers.get("X-Request-Id"),
     /^\d+$/.test(after) ? Number(after) : null,
     response.headers.get("Service-Error-Param"),
-    /<([^>]*)>\s*;\s*rel="?help"?/.exec(response.headers.get("Link") ?? "")?.[1] ?? null,
+    link !== undefined && URL.canParse(link, baseUrl) ? new URL(link, baseUrl).href : null,
   );
 }
 

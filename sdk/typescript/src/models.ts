@@ -2,7 +2,7 @@
 // Made by `make openapi` from the tables of the API: change openapi/reference instead.
 
 /** The date of the last change of the contract that this was made from. */
-export const CONTRACT = "2026-11-27";
+export const CONTRACT = "2026-11-28";
 export const PAGE_RECORDS_MAX = 200;
 /** The kinds of records that have a snapshot and a feed of changes. */
 export const KINDS = ["tickets", "properties", "units", "assets", "vendors", "inspections", "turns", "meters", "readings"] as const;
