@@ -26,6 +26,7 @@ from gateway.http.answers.feeds import Feeds
 from gateway.http.answers.lists import Lists
 from gateway.http.answers.records import Records
 from gateway.http.answers.requests import Answer
+from gateway.http.answers.searches import Searches
 from gateway.http.answers.snapshots import SnapshotStreams
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls, OwnService
@@ -62,8 +63,10 @@ from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.requests.service import RequestFeedService, RequestLogService
 from gateway.identity.staff.commands import StaffCommandsService
+from gateway.identity.staff.queries import IDENTIFIED
 from gateway.identity.staff.service import StaffService
 from gateway.identity.usage.service import KeyUsageService
+from makeready.common.v1 import lookup_pb2
 from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import (
     accounts_pb2,
@@ -89,14 +92,14 @@ CONSUMERS = {
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     checks = KeyChecks(settings.key_checks)
-    serve_identity(app, settings, checks)
+    own_rpcs = serve_identity(app, settings, checks)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
-    open_api(app, settings, clients, api_handler(app, settings, clients, checks))
+    open_api(app, settings, clients, api_handler(app, settings, clients, own_rpcs, checks))
     return app
 
 
-def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None:
-    """Serves the RPCs about companies, people and keys."""
+def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> OwnService:
+    """Serves the RPCs about companies, people and keys; returns those of integrations."""
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
@@ -110,12 +113,15 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     app.background("key-usage-retention", functools.partial(every_slot, key_usage.delete_old))
     requests = RequestLogService(app.database, instants.now)
     app.serve(_service(requests_pb2, "RequestLogService"), requests)
-    app.serve(_service(requests_pb2, "RequestFeedService"), RequestFeedService(app.database))
+    request_feed = RequestFeedService(app.database)
+    app.serve(_service(requests_pb2, "RequestFeedService"), request_feed)
     app.background("request-days", requests.make_days)
     app.background("request-retention", functools.partial(every_slot, requests.drop_days))
     app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
     importer = Importer(app.database, outbox, schema.idempotency, app.clocks)
-    app.serve(_service(staff_pb2, "StaffService"), StaffService(app.database, importer))
+    staff = StaffService(app.database, importer)
+    app.serve(_service(staff_pb2, "StaffService"), staff)
+    lookup = app.finds(IDENTIFIED)
     links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
     app.serve(_service(staff_commands_pb2, "StaffCommandsService"), StaffCommandsService(app.database, commands, links))
     administrators = AdministratorsService(app.database, commands, links)
@@ -135,6 +141,13 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> None
     app.background("sessions", functools.partial(every_slot, sessions.purge))
     replicas = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(_service(replicas_pb2, "ReplicaSourceService"), replicas)
+    return OwnService(
+        {
+            requests_pb2.FollowRequestsRequest: request_feed.FollowRequests,
+            staff_pb2.ListMembersRequest: staff.ListMembers,
+            lookup_pb2.FindRecordsRequest: lookup.FindRecords,
+        }
+    )
 
 
 def _service(module: ModuleType, name: str) -> ServiceDescriptor:
@@ -143,7 +156,7 @@ def _service(module: ModuleType, name: str) -> ServiceDescriptor:
 
 
 def api_handler(
-    app: App, settings: config.Config, clients: Mapping[str, ServiceClient], checks: KeyChecks
+    app: App, settings: config.Config, clients: Mapping[str, ServiceClient], own_rpcs: OwnService, checks: KeyChecks
 ) -> ApiHandler:
     """What answers the API's requests, with its tasks in the background."""
     keys = Keys(app.database, checks)
@@ -162,7 +175,7 @@ def api_handler(
     app.lifecycle.on_stop(requests.stop)
     waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
-    calls = Calls({**clients, OWN_SERVICE: OwnService(RequestFeedService(app.database).FollowRequests)})
+    calls = Calls({**clients, OWN_SERVICE: own_rpcs})
     writes = Writes(app.database, calls, clients)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     admission = Admission(keys, limits, app.rpcs)
@@ -173,6 +186,7 @@ def api_handler(
         "fetch": records.fetch,
         "write": records.write,
         "delete": records.delete,
+        "search": Searches(calls).answer,
         "list": Lists(calls, cursors).answer,
         "feed": Feeds(calls, cursors, waiting, admission).answer,
         "snapshot": SnapshotStreams(calls, cursors, Snapshots(shared_limits), admission).answer,

@@ -74,7 +74,7 @@ class Call:
     """An operation as a method of its resource.
 
     resource and name are snake_case, for example `tickets` and `change_status`; the operations without a resource have
-    an empty one. kind is the route's: list, feed, snapshot, fetch, write, delete, own.
+    an empty one. kind is the route's: list, feed, snapshot, search, fetch, write, delete, own.
     """
 
     resource: str
@@ -295,11 +295,11 @@ def _names(operation: Operation) -> tuple[str, str]:
     `change_status`, ListReadings of meters `list_readings`. Changes and snapshots are named for what they hold.
     """
     segments = operation.route.path.strip("/").split("/")
-    if operation.kind == "own":
+    if operation.kind in ("own", "search"):
         return "", segments[0].removesuffix(".json")
     if segments[0] in ("changes", "snapshots"):
         return segments[0], segments[1]
-    plural = {"webhooks": "subscriptions"}.get(segments[0], segments[0])
+    plural = {"webhooks": "subscriptions", "staff": "members"}.get(segments[0], segments[0])
     nouns = (plural, {"properties": "property"}.get(plural, plural[:-1]))
     words = re.findall("[A-Z][a-z]*", operation.rpc_path.rpartition("/")[2])
     return segments[0], "_".join(word.lower() for word in words if word.lower() not in nouns)

@@ -66,7 +66,7 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
 
 
 def _tag(operation: Operation) -> str:
-    if operation.kind == "own" or operation.route.path == REQUESTS:
+    if operation.kind in ("own", "search") or operation.route.path == REQUESTS:
         return "Meta"
     return "Changes" if operation.kind in ("feed", "snapshot") else operation.route.path.split("/")[1].title()
 
@@ -210,8 +210,9 @@ def _filter(query_filter: Filter, path: str = "") -> Schema:
         schema = {"type": "string", "format": "date-time"}
     elif query_filter.is_text:
         pattern = TEXT_PATTERNS.get(query_filter.name, PRINTABLE)
-        schema = {"type": "string", "maxLength": TEXT_CHARACTERS_MAX, "pattern": pattern}
+        schema = {"type": "string", "maxLength": query_filter.points_max or TEXT_CHARACTERS_MAX, "pattern": pattern}
     elif query_filter.is_boolean:
         schema = {"type": "boolean"}
     example = query_filter.labels[0] if query_filter.labels else FILTER_EXAMPLES[query_filter.name]
-    return {"name": query_filter.name, "in": "query", "description": description, "schema": schema, "example": example}
+    parameter = {"name": query_filter.name, "in": "query", "description": description, "schema": schema}
+    return parameter | ({"required": True} if query_filter.points_max else {}) | {"example": example}

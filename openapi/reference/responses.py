@@ -109,6 +109,8 @@ _WORDS = {
     "/events 422": "`event` or `entity_type` is outside its enum, or `wait` is not a whole number of seconds from 0 "
     f"to {WAIT_SECONDS_MAX}.",
     "list 422": "A value outside its enum.",
+    "search 400": "`external_id` is missing, empty or too long; an unknown or repeated query key.",
+    "search 422": "`kind` is outside its enum.",
     "503": "",
     "422": "",
     "429": "Too many requests.",

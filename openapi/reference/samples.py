@@ -68,7 +68,7 @@ class Sample:
         self._query = {
             parameter["name"]: parameter["example"]
             for parameter in parameters
-            if parameter["name"] == "status" and parameter["in"] == "query"
+            if parameter["in"] == "query" and (parameter["name"] == "status" or parameter.get("required"))
         }
         self._fields = {field.name: field for field in fields}
         self._body: Mapping[str, Any] | None = None
@@ -182,6 +182,7 @@ class Sample:
         """The name of the answer, or of an item of it."""
         names = {"Event": "event", "": "document", "Whoami": "caller", "OccupancyRecord": "occupancy"}
         names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
+        names |= {"SearchResults": "results", "StaffMember": "member"}
         answer = self.call.answer
         noun = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())
         return "change" if answer.endswith("Change") else noun
@@ -191,6 +192,7 @@ class Sample:
             return f"{waits}{call}{ends}\n"
         expressions = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
         expressions |= {"subscription": ".secret" if self.call.answer == "NewSubscription" else ".health"}
+        expressions |= {"results": ".data", "member": ".name"}
         expressions |= {"change": ".entity_id", "replay": ".matched", "reading": ".consumption"}
         form = loop if self.call.kind in ("list", "feed", "snapshot") else fetch
         return form.format(name=self.noun, call=call, field=expressions.get(self.noun, ".entity_id")) + "\n"

@@ -126,8 +126,11 @@ def _method(call: Call, bodies: dict[str, Model], client: str, *, is_first: bool
     parameters = [f"{camel(parameter.name)}: {_parameter(parameter.type)}" for parameter in call.ids]
     query = _query(call)
     if query:
-        fields = "; ".join(f"{name}?: {kind} | undefined" for name, kind in query.items())
-        parameters.append(f"query: {{ {fields} }} = {{}}")
+        required = {field.name for field in call.query if field.is_required}
+        fields = "; ".join(
+            f"{name}: {kind}" if name in required else f"{name}?: {kind} | undefined" for name, kind in query.items()
+        )
+        parameters.append(f"query: {{ {fields} }}{'' if required else ' = {}'}")
     if call.body:
         needed = any(field.is_required for field in bodies[call.body].fields)
         parameters.append(f"body: models.{call.body}{'' if needed else ' = {}'}")

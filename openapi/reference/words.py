@@ -76,6 +76,7 @@ TAGS = {
     "`projected_ready_on`, 4 January. On 29 December, at 06:00 in the company's timezone, the unit is "
     "`Vacant Not Ready`. On 10 January, just after midnight, the second turn begins: the first is `Completed`, the "
     "unit `Occupied`. A resident who stays longer is waited for.",
+    "Staff": "The people of the company, to whom tickets can be assigned.",
     "Meters": "Utility meters of every scope, inactive ones included, and their readings.",
     "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
     "order in which they were stored.",
@@ -111,6 +112,11 @@ LISTS_AND_FETCHES = {
         "periods later, the last page holds the latest periods. Readings that are added later, such as a back-fill of "
         "last year, come at the end: sort by `period_start`, and follow `GET /changes/readings` for what is new.",
     ),
+    "/staff": (
+        "staff",
+        "Members of the company's staff, to whom tickets can be assigned. Those who have left are included. E-mail "
+        "addresses are not.",
+    ),
     "/webhooks": ("webhook subscriptions", "The signing secret is not included."),
     "/webhooks/{sub_id}/deliveries": (
         "deliveries of a webhook subscription",
@@ -142,6 +148,13 @@ OTHERS = {
     "GET /openapi.json": (
         "Fetch this document",
         "The OpenAPI document of this API. It is public: no key is needed, and a key that is sent is ignored.",
+    ),
+    "GET /search": (
+        "Find records by your own identifier",
+        "The records of the company that have this `external_id`, of the kind if one is given. It finds a property, "
+        "unit, asset, vendor, inspection, meter, reading, ticket, turn or member of staff that was synced from your "
+        "system, without reading its list. The identifier is compared whole, upper and lower case differ. A turn is "
+        "found by the `external_id` of its move-in, not of its notice.",
     ),
     "GET /events": (
         "Follow events",
@@ -197,11 +210,13 @@ ENTITY_TYPES = {
     "turns": "turn",
     "meters": "utility_meter",
     "readings": "utility_reading",
+    "staff": "staff",
     "webhooks": "webhook_subscription",
     "deliveries": "webhook_delivery",
 }
 # The records of fetches whose path does not say it.
 FETCHED = {
+    "/search": "SearchResults",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
     "/webhooks/{sub_id}/replays/{replay_id}": "WebhookReplay",
@@ -239,6 +254,8 @@ FILTERS = {
     "route": "Only requests of this route: its path with the names of ids.",
     "request_id": "Only the request whose answer had this id in `X-Request-Id`.",
     "/requests since": "Only requests at this instant or later. It must carry a UTC offset.",
+    "external_id": "Your own identifier of the record.",
+    "kind": "Only records of this kind. Any other value is refused with 422.",
     "state": "Only deliveries in this state. Any other value is refused with 422.",
     "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
     "carry a UTC offset.",
@@ -249,7 +266,7 @@ AFTER = {
 }
 # What a filter that is a text accepts.
 PRINTABLE = "^[ -~]+$"
-TEXT_PATTERNS = {"status": "^[1-5]([0-9]{2}|xx)$"}
+TEXT_PATTERNS = {"status": "^[1-5]([0-9]{2}|xx)$", "external_id": "^[^\\u0000]+$"}
 FILTER_EXAMPLES = {
     "property_id": 1,
     "unit_id": 4,
@@ -257,6 +274,7 @@ FILTER_EXAMPLES = {
     "ticket_number": 318,
     "entity_id": 318,
     "key_id": 4,
+    "external_id": "P-100-204",
     "status": "4xx",
     "code": "invalid_request",
     "route": "/tickets/{ticket_id}",
@@ -585,6 +603,7 @@ PUBLIC_NAMES = {
     "WebhookFilterPriorities": "TicketPriority",
     "WebhookFilterSetCategories": "TicketCategory",
     "WebhookFilterSetPriorities": "TicketPriority",
+    "FoundRecordEntityType": "RecordKind",
     "ReplayCreateState": "ReplayState",
     "WebhookReplayState": "ReplayState",
     "SubscriptionHealth": "WebhookHealth",

@@ -79,7 +79,7 @@ def validator(schema: dict[str, Any]) -> Draft202012Validator:
 
 
 # Spec 2.1, and what was added since.
-ENTITY_TYPES = """ticket property unit asset vendor inspection turn utility_meter utility_reading occupancy
+ENTITY_TYPES = """ticket property unit asset vendor inspection turn utility_meter utility_reading occupancy staff
 webhook_subscription webhook_filter webhook_delivery webhook_replay request""".split()
 
 

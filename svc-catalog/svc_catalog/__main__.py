@@ -6,7 +6,9 @@ from types import ModuleType
 
 from chassis.app.process import run_process
 from chassis.app.server import App
+from chassis.changes.tables import served_of
 from chassis.imports.importer import Importer
+from chassis.lists.lookup import Identified
 from chassis.replicas.resync import ReplicaSource
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
@@ -23,6 +25,7 @@ from makeready.catalog.v1 import (
     vendor_details_pb2,
     vendors_pb2,
 )
+from makeready.common.v1 import lookup_pb2
 from makeready.events.v1 import replicas_pb2
 from svc_catalog import config, consumers, replica_source, schema, tables
 from svc_catalog.inspections.commands import InspectionCommandsService
@@ -32,13 +35,16 @@ from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.service import InspectionsService
 from svc_catalog.inspections.staff import Staff
 from svc_catalog.inspections.sweeps import overdue_inspections
+from svc_catalog.inspections.tables import inspection
 from svc_catalog.meters.commands import MeterCommandsService
 from svc_catalog.meters.queries import METER_CHANGES, READING_CHANGES
 from svc_catalog.meters.service import MetersService
+from svc_catalog.meters.tables import meter, reading
 from svc_catalog.notices.service import NoticesService
 from svc_catalog.places.commands import PlaceCommandsService
 from svc_catalog.places.queries import ASSET_CHANGES, PROPERTY_CHANGES, UNIT_CHANGES
 from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
+from svc_catalog.places.tables import asset, property_, unit
 from svc_catalog.search.indexing import Indexing
 from svc_catalog.search.service import MeterSearchService, PlaceSearchService
 from svc_catalog.vendors.commands import VendorCommandsService
@@ -47,6 +53,7 @@ from svc_catalog.vendors.queries import VENDOR_CHANGES
 from svc_catalog.vendors.records import VENDOR
 from svc_catalog.vendors.service import VendorsService
 from svc_catalog.vendors.sweeps import ComplianceSnapshots
+from svc_catalog.vendors.tables import vendor
 
 NAME = "svc-catalog"
 CONSUMERS = {"svc-tickets": ["references", "causes"], "svc-occupancy": ["references"], "svc-webhooks": ["public"]}
@@ -58,6 +65,18 @@ CHANGES = (
     INSPECTION_CHANGES,
     METER_CHANGES,
     READING_CHANGES,
+)
+IDENTIFIED = tuple(
+    Identified(kind, table, served_of(table))
+    for kind, table in (
+        (lookup_pb2.RECORD_KIND_PROPERTY, property_),
+        (lookup_pb2.RECORD_KIND_UNIT, unit),
+        (lookup_pb2.RECORD_KIND_ASSET, asset),
+        (lookup_pb2.RECORD_KIND_VENDOR, vendor),
+        (lookup_pb2.RECORD_KIND_INSPECTION, inspection),
+        (lookup_pb2.RECORD_KIND_METER, meter),
+        (lookup_pb2.RECORD_KIND_READING, reading),
+    )
 )
 FOR_STAFF = ("asset", "inspection", "meter", "notice", "property", "reading", "unit", "vendor")
 """The kinds of records whose entries in the audit log staff see."""
@@ -95,6 +114,7 @@ def assemble(settings: config.Config) -> App:
     for contract, service in services:
         app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
     app.follows(*CHANGES)
+    app.finds(*IDENTIFIED)
     app.background("search", Indexing(database).run)
     app.sweeps(
         overdue_inspections(database, outbox, INSPECTION.renderer(links_url)),

@@ -12,7 +12,8 @@ from chassis.changes.tracking import BATCH_ROWS, MARKS_MAX, ChangeTracking
 from chassis.changes.triggers import AT_ONCE_ROWS, DEPENDANTS
 from chassis.db.database import Database
 from chassis.db.statements import Statement, param
-from svc_catalog.__main__ import CHANGES
+from chassis.lists.lookup import LookupService
+from svc_catalog.__main__ import CHANGES, IDENTIFIED
 from svc_catalog.inspections import queries as inspections_queries
 from svc_catalog.inspections import rules as inspection_rules
 from svc_catalog.inspections import search_queries as inspection_searches
@@ -236,6 +237,15 @@ async def test_the_newest_notices_cost_what_their_page_shows(known_crowd: Databa
         assert plan or of_property
     deep = {"after_at": "2020-01-01 00:10:00+00", "to_at": "2020-01-01 00:10:00+00", "after_id": 0}
     assert of_property or await check(known_crowd, statement, 1, **values | {"from_at": "-infinity"} | deep)
+
+
+async def test_a_search_by_external_id_looks_once_into_the_index_of_each_kind(known_crowd: Database) -> None:
+    """Also one that finds a row, of a kind whose readers do not see all."""
+    identify = "UPDATE inspection SET external_id = 'X' || n FROM crowd WHERE crowd.id = inspection.id"
+    for statement in LookupService(known_crowd, IDENTIFIED).statements.values():
+        plan = await statement_plan(known_crowd, statement, identify, company_id=IN_ORDER, external_id="X7")
+        assert plan.rows_met <= 1 and not plan.whole_tables, (plan.rows_met, plan.indexes, plan.whole_tables)
+        assert all(index.endswith("_external_id") for index in plan.indexes), plan.indexes
 
 
 def test_every_list_is_measured() -> None:

@@ -26,7 +26,7 @@ from svc_occupancy.residencies.service import ResidenciesService
 from svc_occupancy.turn_tasks.commands import TurnTasksService
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
-from svc_occupancy.turns.queries import TURN_CHANGES
+from svc_occupancy.turns.queries import IDENTIFIED, TURN_CHANGES
 from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.service import TurnsService
 from svc_occupancy.turns.sweeps import Turnovers
@@ -53,6 +53,7 @@ def assemble(settings: config.Config) -> App:
     turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
     app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
     app.follows(TURN_CHANGES)
+    app.finds(*IDENTIFIED)
     residencies = ResidenciesService(app.database, outbox, fetcher, commands.audit, links_url, clocks)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
     commanded = ResidencyCommandsService(app.database, commands, fetcher, turns)

@@ -9,6 +9,7 @@ import pytest
 
 from chassis.db.database import IN_ORDER, Database
 from chassis.db.statements import Statement
+from chassis.lists.lookup import ROWS_MAX, LookupService
 from svc_occupancy.board import queries as board_queries
 from svc_occupancy.dates import START
 from svc_occupancy.residencies import queries as residency_queries
@@ -16,7 +17,8 @@ from svc_occupancy.turn_tasks import queries as task_queries
 from svc_occupancy.turns import import_queries as turn_import_queries
 from svc_occupancy.turns import queries as turn_queries
 from svc_occupancy.units import queries as unit_queries
-from testkit.plans import explained
+from testkit.plans import explained, statement_plan
+from testkit.skewed_rows import IN_ORDER as CROWDED
 from testkit.skewed_rows import analyze, check_changes, check_pages, make_crowd
 
 pytestmark = pytest.mark.plans
@@ -82,6 +84,19 @@ async def test_a_write_looks_at_one_unit_however_many_turns_it_had(crowd: Databa
             plan = await explain(company_id=company_id, unit_id=unit_id)
             assert plan.returned == 1 and not plan.whole_tables
             assert plan.rows_met <= 5 and plan.buffers <= 25, (plan.rows_met, plan.buffers, plan.indexes)
+
+
+async def test_a_search_by_external_id_reads_what_it_returns(crowd: Database) -> None:
+    """One turn of a file, and a hundred of those to which a feed gave the same identifier."""
+    identify = (
+        "UPDATE transition SET external_id = CASE WHEN n = 7 THEN 'X' END, source = 'import' FROM crowd"
+        " WHERE crowd.id = transition.id;"
+        "UPDATE transition SET external_id = 'X', source = 'api' FROM crowd WHERE crowd.id = transition.id AND n <> 7"
+    )
+    statement = LookupService(crowd, turn_queries.IDENTIFIED).statements[0]
+    plan = await statement_plan(crowd, statement, identify, company_id=CROWDED, external_id="X")
+    assert (plan.returned, plan.rows_met) == (1 + ROWS_MAX, 1 + ROWS_MAX)
+    assert set(plan.indexes) == {"transition_external_id", "transition_fed_external_id"}
 
 
 async def test_a_row_of_a_file_finds_its_turn_among_many_of_its_unit(crowd: Database) -> None:

@@ -17,7 +17,7 @@ from svc_tickets.tickets.commands import TicketCommandsService
 from svc_tickets.tickets.forgotten import ForgottenPeople, removed_texts
 from svc_tickets.tickets.from_inspection import FailedInspectionRows
 from svc_tickets.tickets.opening import TicketOpener
-from svc_tickets.tickets.queries.read import TICKET_CHANGES
+from svc_tickets.tickets.queries.read import IDENTIFIED, TICKET_CHANGES
 from svc_tickets.tickets.records import TICKET
 from svc_tickets.tickets.service import TicketsService
 from svc_tickets.tickets.status_change import StatusChanges
@@ -37,6 +37,7 @@ def assemble(settings: config.Config) -> App:
     commands = app.commands(tables.idempotency, tables.audit, outbox, FOR_STAFF, removed_texts)
     ticket = TICKET.renderer(links_url)
     app.follows(TICKET_CHANGES)
+    app.finds(IDENTIFIED)
     replicas = ReplicaFetcher(app.database, app.service_client("svc-catalog"), app.service_client("gateway"))
     opener = TicketOpener(app.database, replicas, outbox, ticket, clocks)
     applier = consumers.Applier(FailedInspectionRows(opener, clocks), ForgottenPeople(commands.audit, clocks))

@@ -89,3 +89,4 @@ def _nothing_lingers(contexts: Contexts) -> Iterator[None]:
     yield
     contexts.behaviours.clear()
     contexts.seen.clear()
+    contexts.looked_up.clear()

@@ -58,6 +58,8 @@ AS_SERVICE = {
 # gateway calls GetKeyUse for every write.
 AS_INTEGRATION = {
     "IdempotencyService/GetKeyUse": "any",
+    "LookupService/FindRecords": "read",
+    "StaffService/ListMembers": "read",
     "TicketsService/CreateTicket": "write",
     "TicketsService/CreateTicketPhoto": "write",
     "TicketsService/ChangeTicketStatus": "write",

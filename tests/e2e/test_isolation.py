@@ -171,6 +171,26 @@ def test_anothers_subscription_has_no_deliveries_tests_or_replays(
     assert system.call("DELETE", f"/webhooks/{sub_id}", key).status == 204
 
 
+def test_a_search_finds_the_companys_own_records_alone(system: System, companies: tuple[Company, Company]) -> None:
+    for company in companies:
+        key = company.key_for(scope="read")
+        for external_id, paths in (
+            ("T1", ("/tickets", "/turns")),
+            ("P1", ("/properties",)),
+            ("U1", ("/units",)),
+            ("A1", ("/assets",)),
+            ("V1", ("/vendors",)),
+            ("I1", ("/inspections",)),
+        ):
+            matches = system.get("/search", key, external_id=external_id).json["data"]
+            ids = [next(iter(company.walk(path)))["entity_id"] for path in paths]
+            assert [record["entity_id"] for record in matches] == ids, external_id
+            assert {record["external_id"] for record in matches} == {external_id}
+            kind = matches[-1]["entity_type"]
+            assert system.get("/search", key, external_id=external_id, kind=kind).json["data"] == matches[-1:]
+    assert system.get("/search", companies[0].key_for(scope="read"), external_id="t1").json["data"] == []
+
+
 def test_a_cursor_of_another_company_is_refused(system: System, companies: tuple[Company, Company]) -> None:
     mine, theirs = companies
     for company in companies:

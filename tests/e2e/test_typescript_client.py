@@ -84,6 +84,8 @@ def test_every_operation_is_called_and_answers(
     assert results == {
         "scope": "write",
         "openapi": "3.1.0",
+        "staff": 1,
+        "found": 0,
         "readings": 1,
         "filter": ["High"],
         "own fields": 0,

@@ -18,6 +18,7 @@ from chassis.auth.identity import Call, TokenSigner, TokenVerifier
 from chassis.changes.feed import Changes
 from chassis.changes.tracking import ChangeTracking
 from chassis.db.database import ONE_PLAN, Change, Connection, Database
+from chassis.lists.lookup import Identified, LookupService
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
 from chassis.messaging.handover import Handover
 from chassis.messaging.hints import Hints
@@ -38,7 +39,15 @@ from chassis.writes.audit import Audit, FutureSweeps, Removed
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import KeyUses
 from chassis.writes.retention import Retention, RetentionHook, every_slot
-from makeready.common.v1 import audit_pb2, company_clock_pb2, idempotency_pb2, retention_pb2, status_pb2, sweeps_pb2
+from makeready.common.v1 import (
+    audit_pb2,
+    company_clock_pb2,
+    idempotency_pb2,
+    lookup_pb2,
+    retention_pb2,
+    status_pb2,
+    sweeps_pb2,
+)
 from makeready.events.v1 import events_pb2, replicas_pb2
 
 log = structlog.stdlib.get_logger(__name__)
@@ -146,6 +155,12 @@ class App:
         self._change_tracking = tracking = ChangeTracking(self.database, changes)
         self.background("changes", tracking.run)
         self.background("changes-lag", tracking.watch_horizon)
+
+    def finds(self, *identified: Identified) -> LookupService:
+        """This process finds records by their external_id; all kinds that it owns, in one call."""
+        lookup = LookupService(self.database, identified)
+        self.serve(lookup_pb2.DESCRIPTOR.services_by_name["LookupService"], lookup)
+        return lookup
 
     async def _end_positions(self, connection: Connection) -> None:
         if self._change_tracking is not None:

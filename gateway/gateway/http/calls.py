@@ -1,4 +1,4 @@
-"""One request, one RPC: calls the service that owns the answer, as the caller, with a deadline."""
+"""One RPC: calls the service that owns the answer, as the caller, with a deadline."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from gateway.http.routes import Operation
 
 
 class OwnService:
-    """The gateway's RPC about its own requests, called without gRPC."""
+    """The gateway's own RPCs for integrations, called without gRPC."""
 
-    def __init__(self, method: Callable[[Any, Call], Awaitable[Any]]) -> None:
-        self._method = method
+    def __init__(self, methods: Mapping[type, Callable[[Any, Call], Awaitable[Any]]]) -> None:
+        """methods: by the class of their request."""
+        self._methods = methods
 
     async def call(
         self, request: Any, response: Any, *, identity: Identity, request_id: str, deadline_seconds: float
@@ -25,7 +26,7 @@ class OwnService:
         """As `ServiceClient.call`."""
         try:
             async with asyncio.timeout(deadline_seconds):
-                return await self._method(request, Call(identity, request_id))
+                return await self._methods[type(request)](request, Call(identity, request_id))
         except TimeoutError:
             raise DatabaseUnavailable("the database did not answer in time") from None
 
@@ -36,9 +37,12 @@ class Calls:
     def __init__(self, clients: Mapping[str, ServiceClient | OwnService]) -> None:
         self._clients = clients
 
-    async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str) -> Any:
-        """The response. Raises Refusal if the service refuses, ServiceUnavailable if it fails or is late."""
-        return await self._clients[operation.service].call(
+    async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str, service: str = "") -> Any:
+        """The response. Raises Refusal if the service refuses, ServiceUnavailable if it fails or is late.
+
+        service: the one to ask, of an operation that asks several.
+        """
+        return await self._clients[service or operation.service].call(
             request,
             operation.response,
             identity=caller.identity,

@@ -39,6 +39,8 @@ class Filter:
     is_instant: bool = False
     is_boolean: bool = False
     is_text: bool = False
+    points_max: int = 0
+    """Of a text that must be given: see the option `points_max`. 0: it may be left out."""
 
 
 # Fields of a feed's request that are no filters.
@@ -46,8 +48,8 @@ _OF_FEEDS = ("position", "limit", "from_now")
 
 
 def filters_of(request: Descriptor) -> tuple[Filter, ...]:
-    """Every field of a list's request after `limit`, and of a feed's after `from_now`."""
-    limit = request.fields_by_name["limit"].number
+    """Every field of a list's request after `limit`, of a feed's after `from_now`, and of a search's."""
+    limit = request.fields_by_name["limit"].number if "limit" in request.fields_by_name else 0
     return tuple(_filter(field) for field in request.fields if field.number > limit and field.name not in _OF_FEEDS)
 
 
@@ -66,6 +68,11 @@ def _filter(field: FieldDescriptor) -> Filter:
         return Filter(name, lambda text: _instant(name, text), requires, (), is_instant=True)
     if field.type == FieldDescriptor.TYPE_BOOL:
         return Filter(name, lambda text: _boolean(name, text), requires, (), is_boolean=True)
+    points_max: int = field.GetOptions().Extensions[options_pb2.points_max]
+    if points_max:
+        return Filter(
+            name, lambda text: _any_text(name, points_max, text), requires, (), is_text=True, points_max=points_max
+        )
     if field.type == FieldDescriptor.TYPE_STRING:
         return Filter(name, lambda text: _text(name, text), requires, (), is_text=True)
     assert field.type == FieldDescriptor.TYPE_INT64, f"{name}: no such filter"
@@ -104,6 +111,12 @@ def _boolean(name: str, text: str) -> bool:
 def _text(name: str, text: str) -> str:
     if len(text) > TEXT_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
         raise invalid_request(f"{name} must be at most {TEXT_CHARACTERS_MAX} printable ASCII characters.", name)
+    return text
+
+
+def _any_text(name: str, points_max: int, text: str) -> str:
+    if len(text) > points_max or "\0" in text:
+        raise invalid_request(f"{name} must be at most {points_max} characters, without the character NUL.", name)
     return text
 
 
@@ -190,6 +203,8 @@ def read_filters(filters: Sequence[Filter], texts: dict[str, str]) -> dict[str, 
         if query_filter.name in texts
     }
     for query_filter in filters:
+        if query_filter.points_max and query_filter.name not in values:
+            raise invalid_request(f"{query_filter.name} is required.", query_filter.name)
         if query_filter.requires and query_filter.name in values and query_filter.requires not in values:
             raise invalid_request(
                 f"{query_filter.name} needs {query_filter.requires} beside it; give both.", query_filter.name

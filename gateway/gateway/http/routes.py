@@ -43,6 +43,7 @@ class Route:
 ROUTES = (
     Route("GET", "/whoami", scope="any"),
     Route("GET", "/openapi.json", scope=PUBLIC),
+    Route("GET", "/search", "common.LookupService/FindRecords"),
     Route("GET", "/tickets", "tickets.TicketsService/ListTickets"),
     Route("POST", "/tickets", "tickets.TicketsService/CreateTicket",
           "Creating a ticket needs an Idempotency-Key header; send a new key with each new ticket."),
@@ -70,6 +71,7 @@ ROUTES = (
     Route("GET", "/meters", "catalog.MetersService/ListMeters"),
     Route("GET", "/meters/{meter_id}", "catalog.MetersService/GetMeter"),
     Route("GET", "/meters/{meter_id}/readings", "catalog.MetersService/ListReadings"),
+    Route("GET", "/staff", "identity.StaffService/ListMembers"),
     Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
     Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),
     Route("GET", "/changes/units", "catalog.UnitsService/ListUnitChanges"),
@@ -107,11 +109,12 @@ ROUTES = (
     Route("GET", "/requests", "identity.RequestFeedService/FollowRequests"),
 )  # fmt: skip
 
-Kind = Literal["own", "list", "feed", "snapshot", "fetch", "write", "delete"]
+Kind = Literal["own", "search", "list", "feed", "snapshot", "fetch", "write", "delete"]
 
 
 # The query keys of each kind of operation that has some, besides its filters.
 _QUERY: dict[Kind, tuple[str, ...]] = {
+    "search": (),
     "list": ("limit", "cursor"),
     "feed": ("limit", "cursor", "wait"),
 }
@@ -125,7 +128,7 @@ class Operation:
     route: Route
     kind: Kind
     service: str
-    """The service that answers it, for example "svc-tickets"; OWN_SERVICE: this process."""
+    """The service that answers it, for example "svc-tickets"; OWN_SERVICE: this process. Empty: several, or none."""
     rpc_path: str
     request: Any
     """The message class of the RPC's request."""
@@ -190,7 +193,7 @@ def _operation(route: Route) -> Operation:
     return Operation(
         route,
         kind,
-        OWN_SERVICE if context == "identity" else f"svc-{context}",
+        {"identity": OWN_SERVICE, "common": ""}.get(context, f"svc-{context}"),
         path_of(method),
         GetMessageClass(method.input_type),
         GetMessageClass(method.output_type),
@@ -213,6 +216,8 @@ def _kind(method: MethodDescriptor) -> Kind:
         return "feed"
     if "document" in fields:
         return "fetch"
+    if "records" in fields:
+        return "search"
     return "write" if "reply" in fields else "delete"
 
 

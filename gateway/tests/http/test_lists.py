@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from gateway.http.filters import Filter
-from gateway.http.routes import OPERATIONS, Operation
+from gateway.http.routes import OPERATIONS, OWN_SERVICE, Operation
 from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
@@ -17,7 +17,7 @@ from testkit.stub_contexts import RECORDS, Contexts, first_id
 LISTS = [
     operation.route.path.replace(f"{{{operation.id_field}}}", "1")
     for operation in OPERATIONS
-    if operation.kind == "list"
+    if operation.kind == "list" and operation.service != OWN_SERVICE
 ]
 
 

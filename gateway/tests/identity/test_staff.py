@@ -18,6 +18,7 @@ from makeready.common.v1.documents_pb2 import ImportOutcome, ImportRow
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import staff_pb2 as pb
 from testkit.gateways import Gateway, Operator
+from testkit.raw_http import Api
 
 ADA = {"external_id": "S1", "name": "Ada Byrne", "email": "Ada@Example.com", "title": "Superintendent"}
 
@@ -126,6 +127,40 @@ async def test_members_of_two_companies_may_bear_the_same_external_id(
     assert (member.name, member.company_id) == ("Bo", other_id)
     mine = (await stored(database, company_id))["S1"]["id"]
     assert await batch_get_staff(other_id, [mine], []) == []
+
+
+async def test_integrations_list_and_find_staff_without_their_addresses(
+    operator: Operator, company_id: int, database: Database, api: Api
+) -> None:
+    await put(operator, company_id, ADA, ADA | {"external_id": "S2", "name": "Bo"}, ADA | {"external_id": "S3"})
+    await put(operator, await operator.company(), ADA)
+    key, ids = (
+        await operator.key(company_id, "read"),
+        [row["id"] for row in (await stored(database, company_id)).values()],
+    )
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE staff SET active = false WHERE id = $1", ids[1])
+    first = await api.get("/staff?limit=2", key)
+    ada = first.json["data"][0]
+    assert list(ada) == [
+        *("schema_version", "entity_type", "entity_id", "name", "is_active", "created_at", "external_id", "source")
+    ]
+    assert (ada["entity_type"], ada["name"], ada["external_id"], ada["source"]) == (
+        "staff",
+        "Ada Byrne",
+        "S1",
+        "import",
+    )
+    second = await api.get(f"/staff?limit=2&cursor={first.json['next_cursor']}", key)
+    records = first.json["data"] + second.json["data"]
+    assert [(record["entity_id"], record["is_active"]) for record in records] == [
+        (ids[0], True),
+        (ids[1], False),
+        (ids[2], True),
+    ]
+    assert second.json["next_cursor"] is None and b"example.com" not in first.body + second.body
+    (match,) = (await api.get("/search?external_id=S2&kind=staff", key)).json["data"]
+    assert (match["entity_type"], match["entity_id"]) == ("staff", ids[1])
 
 
 async def test_a_service_is_given_those_who_exist(

@@ -55,6 +55,9 @@ MeterScope: TypeAlias = Literal["master", "common_area", "unit"]
 MeterUtilityType: TypeAlias = Literal["electric", "gas", "water", "sewer", "trash", "other"]
 OccupancyStatus: TypeAlias = Literal["active", "completed", "cancelled"]
 PartyRole: TypeAlias = Literal["leaseholder", "guarantor"]
+RecordKind: TypeAlias = Literal[
+    "property", "unit", "asset", "vendor", "inspection", "utility_meter", "utility_reading", "ticket", "turn", "staff"
+]
 ReplayState: TypeAlias = Literal["all", "parked", "failed"]
 SubscriptionSource: TypeAlias = Literal["api", "administrator"]
 TicketCancellationReasonCode: TypeAlias = Literal[
@@ -117,6 +120,7 @@ if TYPE_CHECKING:
     OpenMeterUtilityType: TypeAlias = MeterUtilityType | str
     OpenOccupancyStatus: TypeAlias = OccupancyStatus | str
     OpenPartyRole: TypeAlias = PartyRole | str
+    OpenRecordKind: TypeAlias = RecordKind | str
     OpenReplayState: TypeAlias = ReplayState | str
     OpenSubscriptionSource: TypeAlias = SubscriptionSource | str
     OpenTicketCancellationReasonCode: TypeAlias = TicketCancellationReasonCode | str
@@ -138,7 +142,7 @@ else:
         OpenInspectionStatus
     ) = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = OpenMeterUtilityType = (
         OpenOccupancyStatus
-    ) = OpenPartyRole = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = (
+    ) = OpenPartyRole = OpenRecordKind = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = (
         OpenTicketCategory
     ) = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
         OpenVendorLastComplianceState
@@ -283,6 +287,19 @@ class Floorplan(Model, kw_only=True):
     """How many bathrooms it has; a half has a toilet and no bath."""
     square_feet: int | None
     """Its floor area in square feet."""
+
+
+class FoundRecord(Model, kw_only=True):
+    """A record that a search has found. Its fetch returns the rest."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: OpenRecordKind
+    """What kind of record it is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    external_id: str
+    """Your own identifier of the record, for which you searched."""
 
 
 class Inspection(Answer, kw_only=True):
@@ -763,6 +780,36 @@ class ReadingChange(Model, kw_only=True):
     """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
     record: Reading | None
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class SearchResults(Answer, kw_only=True):
+    """All that a search has found."""
+
+    data: list[FoundRecord]
+    """The records, one of a kind at most; `[]` where there are none. A feed may give several turns the same
+    `external_id`: of these up to 100.
+    """
+
+
+class StaffMember(Model, kw_only=True):
+    """A member of the company's staff, to whom tickets can be assigned."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["staff"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    name: str
+    """The person's name."""
+    is_active: bool
+    """Whether the person still works for the company. Those who have left stay in the list, with their work."""
+    created_at: datetime.datetime
+    """When the record was created."""
+    external_id: str | None
+    """Your own identifier of the record, where it was synced from your system; else null."""
+    source: str
+    """How the record was created, for example `import`."""
 
 
 class StaleTurnTask(Model, kw_only=True):

@@ -562,6 +562,21 @@ class Meters(Resource):
         return Walk(self.client, request, Page[models.Reading])
 
 
+class Staff(Resource):
+    """Staff: `client.staff`."""
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Pages[models.StaffMember]:
+        """List staff.
+
+        A page of staff, ascending by id. Members of the company's staff, to whom tickets can be assigned. Those
+        who have left are included. E-mail addresses are not.
+
+        limit: How many records a page has; as many as the API allows if left out.
+        """
+        request = Request("GET", "/staff", query={"limit": limit, "cursor": cursor})
+        return Walk(self.client, request, Page[models.StaffMember])
+
+
 class Changes(Resource):
     """Changes: `client.changes`."""
 
@@ -1155,6 +1170,10 @@ class Api(Core):
         return Meters(self)
 
     @property
+    def staff(self) -> Staff:
+        return Staff(self)
+
+    @property
     def changes(self) -> Changes:
         return Changes(self)
 
@@ -1189,6 +1208,20 @@ class Api(Core):
         """
         request = Request("GET", "/openapi.json")
         return self.call(request, dict[str, Any])
+
+    def search(self, *, external_id: str, kind: models.RecordKind | None = None) -> models.SearchResults:
+        """Find records by your own identifier.
+
+        The records of the company that have this `external_id`, of the kind if one is given. It finds a property,
+        unit, asset, vendor, inspection, meter, reading, ticket, turn or member of staff that was synced from your
+        system, without reading its list. The identifier is compared whole, upper and lower case differ. A turn is
+        found by the `external_id` of its move-in, not of its notice.
+
+        external_id: Your own identifier of the record.
+        kind: Only records of this kind. Any other value is refused with 422.
+        """
+        request = Request("GET", "/search", query={"external_id": external_id, "kind": kind})
+        return self.call(request, models.SearchResults)
 
 
 class AsyncTickets(AsyncResource):
@@ -1725,6 +1758,21 @@ class AsyncMeters(AsyncResource):
             "GET", path("/meters/{meter_id}/readings", meter_id), query={"limit": limit, "cursor": cursor}
         )
         return AsyncWalk(self.client, request, Page[models.Reading])
+
+
+class AsyncStaff(AsyncResource):
+    """Staff: `client.staff`."""
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[models.StaffMember]:
+        """List staff.
+
+        A page of staff, ascending by id. Members of the company's staff, to whom tickets can be assigned. Those
+        who have left are included. E-mail addresses are not.
+
+        limit: How many records a page has; as many as the API allows if left out.
+        """
+        request = Request("GET", "/staff", query={"limit": limit, "cursor": cursor})
+        return AsyncWalk(self.client, request, Page[models.StaffMember])
 
 
 class AsyncChanges(AsyncResource):
@@ -2322,6 +2370,10 @@ class AsyncApi(AsyncCore):
         return AsyncMeters(self)
 
     @property
+    def staff(self) -> AsyncStaff:
+        return AsyncStaff(self)
+
+    @property
     def changes(self) -> AsyncChanges:
         return AsyncChanges(self)
 
@@ -2356,3 +2408,17 @@ class AsyncApi(AsyncCore):
         """
         request = Request("GET", "/openapi.json")
         return await self.call(request, dict[str, Any])
+
+    async def search(self, *, external_id: str, kind: models.RecordKind | None = None) -> models.SearchResults:
+        """Find records by your own identifier.
+
+        The records of the company that have this `external_id`, of the kind if one is given. It finds a property,
+        unit, asset, vendor, inspection, meter, reading, ticket, turn or member of staff that was synced from your
+        system, without reading its list. The identifier is compared whole, upper and lower case differ. A turn is
+        found by the `external_id` of its move-in, not of its notice.
+
+        external_id: Your own identifier of the record.
+        kind: Only records of this kind. Any other value is refused with 422.
+        """
+        request = Request("GET", "/search", query={"external_id": external_id, "kind": kind})
+        return await self.call(request, models.SearchResults)

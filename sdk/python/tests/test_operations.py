@@ -29,7 +29,7 @@ NOW = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 
 def methods(client: Any) -> dict[str, Any]:
     """Every public method of a client and of its resources, by its dotted name."""
-    methods_by_name = {"whoami": client.whoami, "openapi": client.openapi}
+    methods_by_name = {name: getattr(client, name) for name in ("whoami", "openapi", "search")}
     for name, resource in inspect.getmembers(type(client), lambda member: isinstance(member, property)):
         resource_of_client = resource.fget(client)
         methods_by_name |= {

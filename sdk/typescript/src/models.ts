@@ -38,6 +38,9 @@ export type OccupancyStatus =
   "active" | "completed" | "cancelled";
 export type PartyRole =
   "leaseholder" | "guarantor";
+export type RecordKind =
+  "property" | "unit" | "asset" | "vendor" | "inspection" | "utility_meter" | "utility_reading" | "ticket" | "turn"
+  | "staff";
 export type ReplayState =
   "all" | "parked" | "failed";
 export type SubscriptionSource =
@@ -202,6 +205,18 @@ export interface Floorplan {
   bathrooms: number | null;
   /** Its floor area in square feet. */
   square_feet: number | null;
+}
+
+/** A record that a search has found. Its fetch returns the rest. */
+export interface FoundRecord {
+  /** Version of the shape: 1. New fields do not change it. */
+  schema_version: 1;
+  /** What kind of record it is. */
+  entity_type: Open<RecordKind>;
+  /** The record's id, stable for its life; where the record can be fetched, the id in the path. */
+  entity_id: number;
+  /** Your own identifier of the record, for which you searched. */
+  external_id: string;
 }
 
 /** An inspection of operations: of a property, or of one unit. Walks of consulting engagements are not shown. */
@@ -731,6 +746,35 @@ export interface ReplayCreate {
    * delivery is parked. `failed`: those whose delivery is parked or waits after a failed attempt. Left out: `all`.
    */
   state?: ReplayState | null | undefined;
+}
+
+/** All that a search has found. */
+export interface SearchResults {
+  /**
+   * The records, one of a kind at most; `[]` where there are none. A feed may give several turns the same
+   * `external_id`: of these up to 100.
+   */
+  data: FoundRecord[];
+}
+
+/** A member of the company's staff, to whom tickets can be assigned. */
+export interface StaffMember {
+  /** Version of the shape: 1. New fields do not change it. */
+  schema_version: 1;
+  /** What kind of record this is. */
+  entity_type: "staff";
+  /** The record's id, stable for its life; where the record can be fetched, the id in the path. */
+  entity_id: number;
+  /** The person's name. */
+  name: string;
+  /** Whether the person still works for the company. Those who have left stay in the list, with their work. */
+  is_active: boolean;
+  /** When the record was created. */
+  created_at: string;
+  /** Your own identifier of the record, where it was synced from your system; else null. */
+  external_id: string | null;
+  /** How the record was created, for example `import`. */
+  source: string;
 }
 
 /** A make-ready task that is overdue. It has no id, and there is nothing to fetch afterwards. */

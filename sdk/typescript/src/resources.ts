@@ -401,6 +401,24 @@ export class Meters extends Resource {
   }
 }
 
+/** `client.staff`. */
+export class Staff extends Resource {
+  /**
+   * List staff.
+   *
+   * A page of staff, ascending by id. Members of the company's staff, to whom tickets can be assigned. Those who have
+   * left are included. E-mail addresses are not.
+   *
+   * @param query.limit How many records a page has; as many as the API allows if left out.
+   */
+  list(
+    query: { limit?: number | undefined; cursor?: string | undefined } = {},
+    options: CallOptions = {},
+  ): Pages<models.StaffMember> {
+    return new Pages(this.client, { method: "GET", path: "/staff", query, options });
+  }
+}
+
 /** `client.changes`. */
 export class Changes extends Resource {
   /**
@@ -936,6 +954,7 @@ export class Api extends Core {
   readonly inspections: Inspections = new Inspections(this);
   readonly turns: Turns = new Turns(this);
   readonly meters: Meters = new Meters(this);
+  readonly staff: Staff = new Staff(this);
   readonly changes: Changes = new Changes(this);
   readonly snapshots: Snapshots = new Snapshots(this);
   readonly webhooks: Webhooks = new Webhooks(this);
@@ -958,5 +977,23 @@ export class Api extends Core {
    */
   openapi(options: CallOptions = {}): Promise<Answered<Record<string, unknown>>> {
     return this.call({ method: "GET", path: "/openapi.json", options });
+  }
+
+  /**
+   * Find records by your own identifier.
+   *
+   * The records of the company that have this `external_id`, of the kind if one is given. It finds a property, unit,
+   * asset, vendor, inspection, meter, reading, ticket, turn or member of staff that was synced from your system,
+   * without reading its list. The identifier is compared whole, upper and lower case differ. A turn is found by the
+   * `external_id` of its move-in, not of its notice.
+   *
+   * @param query.external_id Your own identifier of the record.
+   * @param query.kind Only records of this kind. Any other value is refused with 422.
+   */
+  search(
+    query: { external_id: string; kind?: models.RecordKind | undefined },
+    options: CallOptions = {},
+  ): Promise<Answered<models.SearchResults>> {
+    return this.call({ method: "GET", path: "/search", query, options });
   }
 }

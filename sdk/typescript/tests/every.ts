@@ -18,6 +18,9 @@ const results: Record<string, unknown> = {};
 results["scope"] = (await client.whoami()).key.scope;
 results["openapi"] = (await client.openapi())["openapi"];
 
+results["staff"] = (await client.staff.list({ limit: 1 }).page()).limit;
+results["found"] = (await client.search({ external_id: "nothing has it", kind: "unit" })).data.length;
+
 const property = await client.properties.get((await first(client.properties.list())).entity_id);
 const unit = await client.units.get((await first(client.units.list({ property_id: property.entity_id }))).entity_id);
 await client.assets.get((await first(client.assets.list({ status: "Active" }))).entity_id);

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Column, FromClause, and_, func, literal_column, or_, select, true, update
+from sqlalchemy import BigInteger, Boolean, Column, FromClause, and_, func, literal_column, or_, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 from sqlalchemy.sql.selectable import LateralFromClause
@@ -17,10 +17,12 @@ from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany, array_rows
 from chassis.db.statements import TIME, Expression, Query, Selection, Statement, param
+from chassis.lists.lookup import Identified
 from chassis.lists.paging import Inside, Pages
 from chassis.lists.updated_since import is_of, stretch
 from chassis.records.shapes import Source
 from chassis.writes.editing import EditableTable
+from makeready.common.v1 import lookup_pb2
 from makeready.occupancy.v1.turns_pb2 import ListTurnsRequest
 from svc_occupancy import schema
 from svc_occupancy.turns import records, rules, tables
@@ -52,6 +54,18 @@ TURNS_PAGE = Pages(
 )
 
 TURN_CHANGES = Changes("turn", TURN_DOCUMENTS)
+# In the form of the two indexes. A feed may give several turns one external_id.
+_is_imported = literal_column("source = 'import'", Boolean)
+_is_fed = literal_column("source <> 'import'", Boolean)
+IDENTIFIED = (
+    Identified(lookup_pb2.RECORD_KIND_TURN, tables.transition, [_is_imported]),
+    Identified(
+        lookup_pb2.RECORD_KIND_TURN,
+        tables.transition,
+        [_is_fed],
+        [tables.transition.c.unit_id, tables.transition.c.id],
+    ),
+)
 
 SERVED_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("entity_id", BigInteger)))
 

@@ -7,8 +7,9 @@ from sqlalchemy import text
 
 from chassis.db.database import Database
 from chassis.db.statements import Statement
+from chassis.lists.lookup import LookupService
 from svc_tickets.tickets.queries import numbering, read
-from testkit.plans import explained, lists_of
+from testkit.plans import explained, lists_of, statement_plan
 from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_changes, check_pages, make_crowd
 
 pytestmark = pytest.mark.plans
@@ -56,6 +57,13 @@ async def test_a_page_costs_the_same_wherever_it_is(crowd: Database, name: str) 
 
 async def test_a_page_of_changes_costs_the_same_wherever_it_is(crowd: Database) -> None:
     await check_changes(crowd, read.TICKET_CHANGES)
+
+
+async def test_a_search_by_external_id_looks_once_into_its_index(crowd: Database) -> None:
+    identify = "UPDATE ticket SET external_id = 'X' || n FROM crowd WHERE crowd.id = ticket.id"
+    statement = LookupService(crowd, [read.IDENTIFIED]).statements[0]
+    plan = await statement_plan(crowd, statement, identify, company_id=IN_ORDER, external_id="X7")
+    assert (plan.returned, plan.rows_met, plan.indexes) == (1, 1, ["ticket_external_id"])
 
 
 async def test_no_call_plans_its_statement_anew(crowd: Database) -> None:

@@ -13,10 +13,17 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
+from chassis.lists.lookup import Identified
+from chassis.lists.paging import Pages
 from gateway.identity.accounts.tables import account
+from gateway.identity.staff.records import MEMBER
 from gateway.identity.tables.companies import company
 from gateway.identity.tables.staff import staff
+from makeready.common.v1 import lookup_pb2
+from makeready.identity.v1.staff_pb2 import ListMembersRequest
 
+MEMBERS_PAGE = Pages(MEMBER.select(staff), staff.c.id, {}, request=ListMembersRequest)
+IDENTIFIED = Identified(lookup_pb2.RECORD_KIND_STAFF, staff)
 STAFF = ImportTable(staff, "name", "email", "title", "created_at")
 
 _company_id = bindparam("company_id", type_=BigInteger)

@@ -12,7 +12,9 @@ from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
+from chassis.lists.lookup import Identified
 from chassis.lists.paging import Inside, Pages
+from makeready.common.v1 import lookup_pb2
 from makeready.tickets.v1.tickets_pb2 import ListTicketsRequest
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
@@ -46,6 +48,7 @@ TICKETS_PAGE = Pages(
 )
 
 TICKET_CHANGES = Changes("ticket", TICKET_DOCUMENTS)
+IDENTIFIED = Identified(lookup_pb2.RECORD_KIND_TICKET, t.ticket)
 
 _TICKETS = Statement(
     TICKETS.where(
