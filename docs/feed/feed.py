@@ -80,13 +80,13 @@ SEND = {"notice": send_notice, "move-in": send_move_in}
 
 def outcomes(client: Makeready, provider: str, rows: list[Row]) -> Iterator[tuple[str, str]]:
     """What became of each row: sent, unchanged, or refused with the reason."""
-    units = {unit.external_id: unit.entity_id for unit in client.units.list()}
     for row in sorted(rows, key=lambda row: row["date"]):  # a notice before the move-in that follows it
         try:
-            if row["unit"] not in units:
+            units = client.search(external_id=row["unit"], kind="unit").data
+            if not units:
                 yield row["id"], f"refused: no unit has the external_id {row['unit']}"
             else:
-                yield row["id"], SEND[row["kind"]](client, provider, units[row["unit"]], row)
+                yield row["id"], SEND[row["kind"]](client, provider, units[0].entity_id, row)
         except STOPS:
             raise
         except errors.ApiError as error:
