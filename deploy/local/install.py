@@ -48,6 +48,7 @@ PAGES_FROM = (
     "docs/events.md",
     "docs/changes.md",
     "docs/feed.md",
+    "docs/paging.md",
     "docs/sync.md",
     "docs/webhooks.md",
     "docs/webhooks/*",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from reference import page, site, words
+from reference import asyncapi, page, site, words
 from reference.events import Schema
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,10 +30,11 @@ def files() -> dict[str, str]:
     programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
     files_by_path |= {f"{file.name}.txt": file.read_text() for file in programs}
     guides = {"events": _catalogue().lstrip()} | {
-        file.stem: file.read_text() for file in (CHANGES, words.GUIDE, words.SYNC, words.FEED)
+        file.stem: file.read_text() for file in (CHANGES, words.GUIDE, words.PAGING, words.SYNC, words.FEED)
     }
     files_by_path |= {f"{name}.md.txt": text for name, text in guides.items()}
-    return files_by_path | {"llms.txt": _index(document, guides)}
+    events = json.dumps(asyncapi.of_events(document), ensure_ascii=False)
+    return files_by_path | {"llms.txt": _index(document, guides), "asyncapi.json": events}
 
 
 def _index(document: Schema, guides: Collection[str]) -> str:
@@ -44,6 +45,7 @@ def _index(document: Schema, guides: Collection[str]) -> str:
     lines = [f"# {document['info']['title']}", "", f"> The API is below {base}.", "", "## Guides", ""]
     lines += [f"- [{site.GUIDES[site.HOME]}](/{site.HOME})"]
     lines += [f"- [{title}](/{place}.md)" for place, title in titles.items()]
+    lines += [f"- [AsyncAPI document of the events](/{site.ASYNCAPI})"]
     lines += ["", "## Operations", "", f"- [OpenAPI document]({base}/openapi.json)"]
     for tag in document["tags"]:
         place = site.place_of_tag(tag["name"])

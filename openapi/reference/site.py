@@ -16,8 +16,10 @@ HOME = "docs"
 API = "docs/api/"
 ERRORS = API + "errors"
 EVENTS = API + "events"
+ASYNCAPI = "docs/asyncapi.json"
 GUIDES = {
     HOME: "Quickstart",
+    "docs/paging": "Pages, limits, retries",
     "docs/sync": "Keeping a copy",
     "docs/feed": "A feed from your PMS",
     "docs/webhooks": "Receiving webhooks",
@@ -26,7 +28,11 @@ GUIDES = {
 }
 
 # What integrators ask for, by the section that answers in other words.
-ALSO_SAID = {"docs#introduction": ("pagination", "paging", "throttling", "authentication")}
+ALSO_SAID = {
+    "docs#introduction": ("authentication",),
+    "docs/paging#pages": ("pagination", "paging"),
+    "docs/paging#limits": ("throttling",),
+}
 # A word in a larger share of the sections tells none of them apart.
 COMMON_SHARE = 0.25
 
@@ -105,7 +111,8 @@ def _contents(document: Schema, at: str) -> str:
         resources.append(entry(place, title_of_tag(tag["name"]), inside))
     return (
         f"<h2>Guides</h2>\n<ul>\n{guides}</ul>\n<h2>Reference</h2>\n<ul>\n{''.join(resources)}{entry(ERRORS, 'Errors')}"
-        f'<li><a href="{base_url(document)}/openapi.json">OpenAPI document</a></li>\n</ul>\n'
+        f'<li><a href="{base_url(document)}/openapi.json">OpenAPI document</a></li>\n'
+        f'<li><a href="{href(ASYNCAPI, at)}">AsyncAPI document</a></li>\n</ul>\n'
     )
 
 

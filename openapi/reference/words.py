@@ -14,6 +14,7 @@ QUICKSTART_FILES = tuple(DOCS / "quickstart" / f"quickstart.{ending}" for ending
 SYNC = DOCS / "sync.md"
 SYNC_FILE = DOCS / "sync" / "copy.py"
 FEED = DOCS / "feed.md"
+PAGING = DOCS / "paging.md"
 FEED_FILE = DOCS / "feed" / "feed.py"
 
 TITLE = "Maintenance and Occupancy Records API"
@@ -39,11 +40,9 @@ new values of an enum, new events and new endpoints may be added at any time: ig
 Requests are strict: an unknown key or value is refused.
 
 **Lists.** A list returns `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
-with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others; one may
-become visible shortly after a record with a higher id, so a walk that runs at that moment may pass it. There is no
-total count. To keep a copy in step, follow `/changes`: the guide at `/docs/sync` has a program. To ask with
-`updated_since`, go back a minute before your last look: an instant may become visible shortly after it was taken. An
-unknown query key is refused with 400, a status outside its enum with 422.
+with the same filters; treat it as opaque: the guide at `/docs/paging` has the rest. To keep a copy in step, follow
+`/changes`: the guide at `/docs/sync` has a program. An unknown query key is refused with 400, a status outside its enum
+with 422.
 
 **Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer
 comes back to the byte (except a signing secret, which is returned once), with `X-Idempotent-Replay: 1`, whatever has
@@ -53,8 +52,8 @@ request, whatever the operation, and with `idempotency_in_progress` while the fi
 `Idempotency-Key` belongs to the API key that sent it. Only a successful write uses it up, for 30 days; after that, the
 same request is a new write.
 
-**Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left. A request body has at
-most 256 KiB. Text must not contain NUL; text of white space, control and zero-width characters alone counts as
+**Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left (`/docs/paging`). A body
+has at most 256 KiB. Text must not contain NUL; text of white space, control and zero-width characters alone counts as
 blank. Answers to reads are compressed with gzip, from 1 KiB, for clients whose `Accept-Encoding` names it.
 
 **Errors.** Every failure returns `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry

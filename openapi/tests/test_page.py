@@ -18,7 +18,11 @@ DOCUMENT = document.made()
 EVENTS = catalogue.markdown(DOCUMENT["components"]["schemas"])
 PAGES = page.pages(DOCUMENT, EVENTS, document.CHANGES.read_text())
 REFERENCE = [path for path in PAGES if path.startswith(site.API)]
-FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {"docs/sync/copy.py", "docs/feed/feed.py"}
+FILES = {f"docs/webhooks/{file.name}" for file in words.GUIDE_FILES} | {
+    "docs/sync/copy.py",
+    "docs/feed/feed.py",
+    site.ASYNCAPI,
+}
 OUTSIDE = {f"{BASE_URL}/openapi.json", "https://www.standardwebhooks.com"}
 VOID = {"meta", "link", "br", "hr", "input"}
 
@@ -106,7 +110,7 @@ def test_the_search_finds_every_operation_object_error_and_heading() -> None:
 @pytest.mark.parametrize(
     ("word", "place"),
     [
-        ("pagination", "docs#introduction"),
+        ("pagination", "docs/paging#pages"),
         ("429", "docs/api/errors#rate_limited"),
         ("cors", "docs#introduction"),
         ("timeout", "docs/webhooks#when-deliveries-arrive"),
@@ -118,7 +122,7 @@ def test_the_search_knows_the_words_of_each_section(word: str, place: str) -> No
     script = site.search_index(DOCUMENT, PAGES)
     index = json.loads(script.partition("const INDEX = ")[2].rstrip().removesuffix(";"))
     assert word in next(f"{names} {text}" for _, _, where, names, text in index if where == place).split()
-    assert len(gzip.compress(script.encode(), 7)) < 25_000  # a page that is read for the first time brings it
+    assert len(gzip.compress(script.encode(), 7)) < 32_000  # a page that is read for the first time brings it
 
 
 def test_guides_have_their_programs_as_the_tests_run_them() -> None:

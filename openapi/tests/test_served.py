@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft7Validator, ValidationError
 
 from reference import served
+from testkit.typescript import from_npm
 
 INSTALLER = served.ROOT / "deploy/local/install.py"
 PAGES_FROM: tuple[str, ...] = runpy.run_path(str(INSTALLER))["PAGES_FROM"]
@@ -68,3 +70,32 @@ def test_the_installation_notices_a_guide_that_changed(sources: Path) -> None:
     with (sources / "docs/sync.md").open("a") as guide:
         guide.write("One more sentence.\n")
     assert installer["digest_of"](PAGES_FROM) != before
+
+
+def test_the_events_as_asyncapi_have_every_event_and_valid_examples() -> None:
+    document = json.loads(served.files()["asyncapi.json"])
+    messages = document["components"]["messages"]
+    openapi = json.loads(served.DOCUMENT.read_text())
+    assert [message["name"] for message in messages.values()] == list(openapi["webhooks"])
+    assert set(document["channels"]["receiver"]["messages"]) == set(messages)
+    for message in messages.values():
+        schema = message["payload"] | {"components": document["components"]}
+        Draft7Validator(schema, format_checker=Draft7Validator.FORMAT_CHECKER).validate(
+            message["examples"][0]["payload"]
+        )
+        with pytest.raises(ValidationError):
+            Draft7Validator(schema).validate(message["examples"][0]["payload"] | {"event": "ticket.exploded"})
+
+
+def test_the_asyncapi_document_is_valid_to_its_own_parser(tmp_path: Path) -> None:
+    from_npm(tmp_path, "@asyncapi/parser@3")
+    (tmp_path / "asyncapi.json").write_text(served.files()["asyncapi.json"])
+    (tmp_path / "parse.mjs").write_text(
+        'import { Parser } from "@asyncapi/parser";\n'
+        'import { readFileSync } from "node:fs";\n'
+        'const { document, diagnostics } = await new Parser().parse(readFileSync("asyncapi.json", "utf8"));\n'
+        "const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 0);\n"
+        "console.log(JSON.stringify([document?.allMessages().all().length ?? 0, errors]));\n"
+    )
+    done = subprocess.run([shutil.which("node") or "node", "parse.mjs"], cwd=tmp_path, capture_output=True, check=True)
+    assert json.loads(done.stdout) == [10, []]

@@ -15,7 +15,7 @@ from gateway.http.encoding import compressed_once
 BASE_URL = "https://makeready.example/api/v1"
 
 _PROGRAMS = ("sync/copy.py", "feed/feed.py")
-_GUIDES = ("changes", "events", "feed", "sync", "webhooks")
+_GUIDES = ("changes", "events", "feed", "paging", "sync", "webhooks")
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
     b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
@@ -25,6 +25,7 @@ _SAFE = (
 )
 _HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
+_JSON = b"Content-Type: application/json\r\n" + _SAFE
 _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
 _SCRIPT = b"Content-Type: text/javascript; charset=utf-8\r\n" + _SAFE
 _TO_DOCS = Reply(302, b"The reference is at /docs.\n", b"Location: /docs\r\n" + _TEXT)
@@ -48,6 +49,7 @@ class Reference:
                 path: Reply(200, _file(name).replace(BASE_URL.encode(), api_url.encode()), _TEXT)
                 for path, name in texts.items()
             },
+            "/docs/asyncapi.json": Reply(200, _file("asyncapi.json").replace(BASE_URL.encode(), quoted), _JSON),
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
             **{f"/docs/{name}": Reply(200, _file(name), _SCRIPT) for name in ("index.js", "script.js")},
         }
