@@ -16,6 +16,7 @@ from reference import (
     catalogue,
     clients,
     document,
+    fakes,
     gate,
     imports,
     python_client,
@@ -72,6 +73,7 @@ def _made() -> Iterator[tuple[Path, str]]:
     described = clients.described(contract)
     for name, text in python_client.modules(described).items():
         yield PYTHON_CLIENT / name, text
+    yield PYTHON_CLIENT / "testing" / "contract.json", fakes.text(contract)
     for name, text in typescript_client.modules(described).items():
         yield TYPESCRIPT_CLIENT / name, text
 

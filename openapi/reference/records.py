@@ -45,6 +45,18 @@ def schemas(context: str) -> Schema:
     return structs.schemas
 
 
+def bodies() -> dict[str, type[msgspec.Struct]]:
+    """The Struct of each body of a write, by its name."""
+    names = {write.body for write in WRITES.values()}
+    return {
+        name: kind
+        for package in CONTEXTS.values()
+        for module in _modules(package)
+        for name, kind in vars(module).items()
+        if name in names and _is_struct_of(module, kind)
+    }
+
+
 def document(context: str) -> Schema:
     """The file next to the context's proto."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(context)}
