@@ -105,7 +105,7 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> OwnS
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     passwords = Passwords()
-    companies = CompaniesService(app.database, outbox, commands.audit, instants.now, passwords)
+    companies = CompaniesService(app.database, commands, instants.now, passwords)
     app.serve(_service(identity_pb2, "CompaniesService"), companies)
     app.serve(_service(identity_pb2, "KeysService"), KeysService(app.database, commands, checks))
     key_usage = KeyUsageService(app.database, instants.now)

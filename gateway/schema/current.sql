@@ -490,7 +490,7 @@ ALTER TABLE ONLY public.administrator
     ADD CONSTRAINT administrator_company_id_fkey FOREIGN KEY (company_id) REFERENCES public.company(id);
 
 ALTER TABLE ONLY public.api_key
-    ADD CONSTRAINT api_key_administrator_of_the_same_company FOREIGN KEY (company_id, administrator_id) REFERENCES public.administrator(company_id, id);
+    ADD CONSTRAINT api_key_administrator FOREIGN KEY (administrator_id) REFERENCES public.administrator(id);
 
 ALTER TABLE ONLY public.api_key
     ADD CONSTRAINT api_key_company_id_fkey FOREIGN KEY (company_id) REFERENCES public.company(id);

@@ -218,20 +218,10 @@ async def test_a_scope_is_one_of_three(operator: Operator, company_id: int) -> N
     assert (await refused(operator, "MintKey", unknown)).status == 422
 
 
-async def test_a_key_cannot_name_another_companys_administrator(
-    operator: Operator, company_id: int, database: Database
-) -> None:
+async def test_a_key_cannot_name_another_companys_administrator(operator: Operator, company_id: int) -> None:
     email = await operator.administrator(await operator.company())
     request = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ, administrator_email=email)
     assert (await refused(operator, "MintKey", request)).status == 404
-    with pytest.raises(asyncpg.ForeignKeyViolationError):
-        await rows(
-            database,
-            "INSERT INTO api_key (company_id, administrator_id, name, prefix, digest, scope) SELECT $1, id, 'n', 'p',"
-            " sha256('x'), 'read' FROM administrator WHERE email = $2",
-            company_id,
-            email,
-        )
 
 
 async def test_other_contexts_get_each_version_of_a_company(

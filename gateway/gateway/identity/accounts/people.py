@@ -20,28 +20,39 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def identity_of(
-    account: Record, *, stepped_up_at: int = 0, session_id: int | None = None, only_service: str = ""
+    account: Record,
+    *,
+    sandbox: Record | None = None,
+    stepped_up_at: int = 0,
+    session_id: int | None = None,
+    only_service: str = "",
 ) -> Identity:
-    """The identity of an account's person. account: with the columns of `queries.PERSON`."""
+    """The identity of an account's person.
+
+    account: with the columns of `queries.PERSON`. sandbox: where they work; None: in the company of the account.
+    """
     is_administrator = account["kind"] == ADMINISTRATOR
     return Identity(
         account["kind"],
         ISSUER,
-        account["company_id"],
+        account["company_id"] if sandbox is None else sandbox["id"],
         administrator_id=account["person_id"] if is_administrator else None,
         staff_id=None if is_administrator else account["person_id"],
         stepped_up_at=stepped_up_at,
         session_id=session_id,
-        is_sandbox=account["is_sandbox"],
+        is_sandbox=account["is_sandbox"] or sandbox is not None,
         only_service=only_service,
     )
 
 
 async def account_of_caller(on: Connection | Database, call: Call) -> Record:
-    """The account of the person who calls. Raises Refusal 404 if they cannot sign in."""
+    """The account of the person who calls, which is of another company where they work in a sandbox. Raises Refusal 404
+    if they cannot sign in."""
     who = call.identity
-    person_id = (who.administrator_id if who.kind == ADMINISTRATOR else who.staff_id) or 0
-    account = await queries.account_of(on, who.kind, who.company_id, person_id)
+    if who.kind == ADMINISTRATOR:
+        account = await queries.account_of_administrator(on, who.administrator_id or 0, working_in=who.company_id)
+    else:
+        account = await queries.account_of(on, who.kind, who.company_id, who.staff_id or 0)
     if account is None:
         raise rules.no_account()
     return account

@@ -64,6 +64,25 @@ _BY_ID_FOR_UPDATE = Statement(_PERSON.where(account.c.id == _id).with_for_update
 _OF_ADMINISTRATOR = Statement(
     _PERSON.where(account.c.company_id == _company_id, account.c.administrator_id == param("person_id", sa.BigInteger))
 )
+# The live company whose sandbox it is.
+_live_company = sa.select(company.c.sandbox_of).where(company.c.id == _company_id).scalar_subquery()
+_OF_ADMINISTRATOR_WORKING_IN = Statement(
+    _PERSON.where(
+        account.c.administrator_id == param("person_id", sa.BigInteger),
+        sa.or_(account.c.company_id == _company_id, account.c.company_id == _live_company),
+    )
+)
+_SANDBOX = Statement(
+    sa.select(company.c.id, company.c.name, company.c.timezone)
+    .join(account, account.c.company_id == company.c.sandbox_of)
+    .where(
+        account.c.id == _id,
+        account.c.administrator_id.is_not(None),
+        company.c.id == param("sandbox_id", sa.BigInteger),
+        company.c.active,
+        company.c.ended_at.is_(None),
+    )
+)
 _OF_STAFF = Statement(
     _PERSON.where(account.c.company_id == _company_id, account.c.staff_id == param("person_id", sa.BigInteger))
 )
@@ -86,6 +105,18 @@ async def account_of(on: Connection | Database, kind: str, company_id: int, pers
     """The account of an administrator or a member of staff, of that company alone."""
     statement = _OF_ADMINISTRATOR if kind == "administrator" else _OF_STAFF
     return await on.row(statement, company_id=company_id, person_id=person_id)
+
+
+async def account_of_administrator(
+    on: Connection | Database, administrator_id: int, *, working_in: int
+) -> Record | None:
+    """The account of an administrator of the company `working_in`, or of the live company whose sandbox that is."""
+    return await on.row(_OF_ADMINISTRATOR_WORKING_IN, company_id=working_in, person_id=administrator_id)
+
+
+async def sandbox(on: Connection | Database, account_id: int, sandbox_id: int) -> Record | None:
+    """id, name and timezone of a sandbox that the account's administrator may work in now."""
+    return await on.row(_SANDBOX, account_id=account_id, sandbox_id=sandbox_id)
 
 
 _NEW_ACCOUNT = Statement(

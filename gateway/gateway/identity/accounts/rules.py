@@ -6,6 +6,7 @@ import base64
 import datetime
 import hashlib
 import ipaddress
+import re
 import secrets
 from collections.abc import Collection
 
@@ -16,6 +17,8 @@ OWN_CHARACTERS_MIN = 8
 # Secrets that a browser or a link holds: 256 random bits in base64url.
 SECRET_BYTES = 32
 SECRET_CHARACTERS_MAX = 64
+# A secret, and the sandbox that its person works in.
+_IN_SANDBOX = re.compile(r"([A-Za-z0-9_-]+)\.([1-9][0-9]{0,17})")
 
 DELAY_FROM_FAILURES = 5
 DELAY_MAX = datetime.timedelta(minutes=15)
@@ -46,6 +49,27 @@ RECOVERY_CODES = 10
 TOTP_SECONDS = 30
 ADDRESS_CHARACTERS_MAX, USER_AGENT_CHARACTERS_MAX, PASSKEY_NAME_CHARACTERS_MAX = 64, 300, 100
 PASSKEYS_MAX = 20
+
+
+def without_sandbox(text: str) -> tuple[str, int | None]:
+    """The secret of a session or a permit, and the id of the sandbox that its text names.
+
+    The text names the company, so that no form, no cached token and no other page of the browser that were made for one
+    company can be used in another.
+    """
+    parts = _IN_SANDBOX.fullmatch(text)
+    return (parts[1], int(parts[2])) if parts else (text, None)
+
+
+def in_sandbox(secret: str, sandbox_id: int | None) -> str:
+    """The text of a secret. sandbox_id: the sandbox that its person works in; None: the company of their account."""
+    return secret if sandbox_id is None else f"{secret}.{sandbox_id}"
+
+
+def sandbox_is_over() -> Refusal:
+    return Refusal(
+        403, "company_inactive", "The sandbox was ended, or is closed; open the live company or another sandbox."
+    )
 
 
 def delay(failures: int) -> datetime.timedelta:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     union_all,
 )
@@ -24,6 +25,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Expression, Selection, Statement
 from gateway.identity.keys.tables import api_key
 from gateway.identity.tables.administrators import administrator
+from gateway.identity.tables.companies import company
 from gateway.identity.tables.staff import staff
 
 _company_id = bindparam("company_id", type_=BigInteger)
@@ -33,9 +35,16 @@ _no_name = literal("").label("administrator_name")
 _no_state = cast(null(), Boolean).label("administrator_active")
 
 
+# Administrators of a live company work in its sandboxes.
+_live_company_id = select(company.c.sandbox_of).where(company.c.id == _company_id).scalar_subquery()
+
+
 def _of_company(kind: str, table: Table, active: ColumnElement[bool], ids: str, *more: Expression) -> Selection:
+    is_of_company = table.c.company_id == _company_id
+    if table is administrator:
+        is_of_company = or_(is_of_company, table.c.company_id == _live_company_id)
     return select(literal(kind).label("kind"), table.c.id, table.c.name, active.label("active"), *more).where(
-        table.c.company_id == _company_id, table.c.id == func.any(bindparam(ids, type_=ARRAY(BigInteger)))
+        is_of_company, table.c.id == func.any(bindparam(ids, type_=ARRAY(BigInteger)))
     )
 
 

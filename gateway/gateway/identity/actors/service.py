@@ -21,6 +21,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal, invalid_request
 from gateway.identity.actors import queries
 from gateway.identity.administrators import queries as administrators
+from gateway.identity.companies import queries as companies
 from gateway.identity.staff import queries as staff
 from makeready.identity.v1 import actors_pb2 as pb
 
@@ -70,9 +71,14 @@ class ActorsService:
         address = email.strip().lower()
         # NUL can't be stored, so no email contains it.
         row = None if "\0" in address else await administrators.administrator(self.database, address)
-        if row is None or not row["active"] or company_id not in (0, row["company_id"]):
-            raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
-        return self._confirmed(row, ADMINISTRATOR, administrator_id=row["id"])
+        if row is None or not row["active"]:
+            raise _no_administrator()
+        sandbox = None
+        if company_id not in (0, row["company_id"]):
+            sandbox = await companies.company(self.database, company_id)
+            if sandbox is None or sandbox["sandbox_of"] != row["company_id"]:
+                raise _no_administrator()
+        return self._confirmed(row, ADMINISTRATOR, administrator_id=row["id"], sandbox=sandbox)
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
         row = await staff.member(self.database, company_id, staff_id)
@@ -81,19 +87,30 @@ class ActorsService:
         return self._confirmed(row, STAFF, staff_id=staff_id)
 
     def _confirmed(
-        self, person: Record, kind: str, *, administrator_id: int | None = None, staff_id: int | None = None
+        self,
+        person: Record,
+        kind: str,
+        *,
+        administrator_id: int | None = None,
+        staff_id: int | None = None,
+        sandbox: Record | None = None,
     ) -> Identity:
-        """The person as the operator acts for them: the operator's key is the confirmation."""
+        """The person as the operator acts for them: the operator's key is the confirmation. sandbox: where they work;
+        None: in their own company."""
         now = int(time.time())
         return Identity(
             kind,
             self.issuer.name,
-            person["company_id"],
+            person["company_id"] if sandbox is None else sandbox["id"],
             administrator_id=administrator_id,
             staff_id=staff_id,
             stepped_up_at=now - now % REUSE_SECONDS,
-            is_sandbox=person["is_sandbox"],
+            is_sandbox=person["is_sandbox"] or sandbox is not None,
         )
+
+
+def _no_administrator() -> Refusal:
+    return Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
 
 
 def _parsed(actor: str) -> tuple[str, int] | None:

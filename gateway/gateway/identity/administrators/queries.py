@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, or_, select, update
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
@@ -27,6 +27,22 @@ _ADMINISTRATOR_BY_EMAIL = Statement(
     .where(_administrator.c.email == bindparam("email", type_=Text))
 )
 
+# Those who administer a company: its own administrators, and those of the live company whose sandbox it is.
+_administered_id = bindparam("company_id", type_=BigInteger)
+_live_company_id = select(company.c.sandbox_of).where(company.c.id == _administered_id).scalar_subquery()
+_administers = or_(
+    _administrator.c.company_id == _administered_id,
+    _administrator.c.company_id == _live_company_id,
+)
+_ID_OF_ONE_WHO_ADMINISTERS = Statement(
+    select(_administrator.c.id).where(
+        or_(
+            _administrator.c.email == bindparam("email", type_=Text),
+            _administrator.c.id == bindparam("administrator_id", type_=BigInteger),
+        ),
+        _administers,
+    )
+)
 _ADMINISTRATOR_BY_ID = Statement(
     select(_administrator.c.id, _administrator.c.company_id, _administrator.c.active).where(
         _administrator.c.id == bindparam("administrator_id", type_=BigInteger)
@@ -50,9 +66,15 @@ async def administrator_by_id(connection: Connection, administrator_id: int) -> 
     return await connection.row(_ADMINISTRATOR_BY_ID, administrator_id=administrator_id)
 
 
-async def administrator_id(connection: Connection, company_id: int, email: str) -> int | None:
-    row = await administrator(connection, email)
-    return row["id"] if row is not None and row["company_id"] == company_id else None
+async def id_of_administrator(
+    on: Connection | Database, company_id: int, *, email: str | None = None, administrator_id: int | None = None
+) -> int | None:
+    """The administrator with this email or id, if they administer the company: as one of its own, or as one of the live
+    company whose sandbox it is."""
+    known_id: int | None = await on.value(
+        _ID_OF_ONE_WHO_ADMINISTERS, company_id=company_id, email=email, administrator_id=administrator_id
+    )
+    return known_id
 
 
 _id = bindparam("administrator_id", type_=BigInteger)

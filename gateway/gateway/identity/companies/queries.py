@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, select, update
+from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import Call, may_administer
@@ -37,11 +37,9 @@ _COMPANY_BY_EXTERNAL_ID = Statement(
     .where(_company.c.external_id == bindparam("external_id", type_=Text))
     .with_for_update(read=True, key_share=True)
 )
-_SANDBOXES = Statement(
-    select(func.count())
-    .select_from(_company)
-    .where(_company.c.sandbox_of == _company_id, _company.c.ended_at.is_(None))
-)
+_is_sandbox_of = and_(_company.c.sandbox_of == _company_id, _company.c.ended_at.is_(None))
+_COUNT_SANDBOXES = Statement(select(func.count()).select_from(_company).where(_is_sandbox_of))
+_SANDBOXES = Statement(select(_company).where(_is_sandbox_of).order_by(_company.c.id))
 _CHANGED_COMPANY = Statement(
     update(_company)
     .where(_company.c.id == _company_id)
@@ -96,8 +94,13 @@ async def new_company(connection: Connection, new: NewCompany) -> Record | None:
 
 async def count_sandboxes(connection: Connection, company_id: int) -> int:
     """How many sandboxes of the live company have not been ended."""
-    count: int = await connection.value(_SANDBOXES, company_id=company_id)
+    count: int = await connection.value(_COUNT_SANDBOXES, company_id=company_id)
     return count
+
+
+async def sandboxes(on: Connection | Database, company_id: int) -> list[Record]:
+    """The sandboxes of the live company that have not been ended, ascending by id."""
+    return await on.rows(_SANDBOXES, company_id=company_id)
 
 
 async def company_by_external_id(connection: Connection, external_id: str) -> Record:

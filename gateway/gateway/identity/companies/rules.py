@@ -25,6 +25,14 @@ def has_external_id() -> Refusal:
     )
 
 
+def check_new_sandbox(is_sandbox: bool, external_id: str | None) -> None:
+    """Whether an administrator may create such a company. Raises Refusal."""
+    if not is_sandbox:
+        raise Refusal(403, "insufficient_scope", "The operator alone creates live companies; set is_sandbox.")
+    if external_id is not None:
+        raise Refusal(403, "insufficient_scope", "The operator alone gives an external_id; leave it out.")
+
+
 def check_owner(is_sandbox: bool, sandboxes: int) -> None:
     """Whether a company may have these sandboxes, the new one included. is_sandbox: whether it is one itself. Raises
     Refusal."""

@@ -9,17 +9,22 @@ from asyncpg import Record
 
 from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
 from chassis.db.database import Connection, Database
-from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import Clock
-from chassis.writes.audit import Audit
+from chassis.writes.commands import Command, CommandRunner
 from gateway.identity import invalidation, rules
 from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.turns import Line
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
-from gateway.identity.companies.rules import check_owner, external_id_taken, has_external_id
+from gateway.identity.companies.rules import (
+    SANDBOXES_MAX,
+    check_new_sandbox,
+    check_owner,
+    external_id_taken,
+    has_external_id,
+)
 from gateway.identity.companies.rules import external_id as external_id_rule
 from gateway.identity.companies.rules import timezone as timezone_rule
 from gateway.identity.rules import checked, no_company
@@ -33,10 +38,10 @@ class CompaniesService:
     """Companies and their administrators. Publishes a reference of each company, which other contexts keep as a
     replica."""
 
-    def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock, passwords: Passwords) -> None:
+    def __init__(self, database: Database, commands: CommandRunner, clock: Clock, passwords: Passwords) -> None:
         self.database = database
-        self.outbox = outbox
-        self.audit = audit
+        self.commands = commands
+        self.outbox, self.audit = commands.outbox, commands.audit
         self.clock = clock
         self.passwords = passwords
 
@@ -49,29 +54,46 @@ class CompaniesService:
             raise invalid_request(
                 "Only a sandbox is of another company; leave sandbox_of out.", "sandbox_of", status=422
             )
-        async with self.database.transaction() as connection:
-            # Locked, so that two sandboxes that are made at once count each other.
-            live = None if sandbox_of is None else await queries.company_for_update(connection, sandbox_of)
-            if sandbox_of is not None and live is None:
+        new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of)
+        if call.identity.kind == ADMINISTRATOR:
+            check_new_sandbox(request.is_sandbox, external_id)
+            if sandbox_of not in (None, call.identity.company_id):
                 raise no_company()
-            if live is not None and not request.timezone:
-                timezone = live["timezone"]
-            new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of)
-            row = await queries.new_company(connection, new)
-            if row is None:
-                assert external_id is not None, "a company without an external id conflicts with none"
-                return pb.CreateCompanyResponse(
-                    company=_company(await queries.company_by_external_id(connection, external_id))
-                )
-            if live is not None:
-                check_owner(live["is_sandbox"], await queries.count_sandboxes(connection, live["id"]))
-            await self._publish_reference(connection, row, call)
-            created: dict[str, object] = {"name": name, "timezone": timezone}
-            created |= {"external_id": external_id} if external_id else {}
-            created |= {"is_sandbox": True, "sandbox_of": sandbox_of} if request.is_sandbox else {}
-            await self._audit(connection, call, "company.created", row["id"], {}, created)
+            new = new._replace(sandbox_of=call.identity.company_id)
+
+            async def work(command: Command) -> pb.CreateCompanyResponse:
+                row = await self._created(command.connection, new, call, is_zoned=bool(request.timezone))
+                await command.audit("sandbox.created", "company", row["id"], {}, {"name": name})
+                return pb.CreateCompanyResponse(company=_company(row))
+
+            return await self.commands.run(call, request, pb.CreateCompanyResponse, work)
+        async with self.database.transaction() as connection:
+            row = await self._created(connection, new, call, is_zoned=bool(request.timezone))
         self.outbox.wake()
         return pb.CreateCompanyResponse(company=_company(row))
+
+    async def _created(self, connection: Connection, new: queries.NewCompany, call: Call, *, is_zoned: bool) -> Record:
+        """The new company, or the one that has its external id. is_zoned: whether its timezone was named."""
+        live = None
+        if new.sandbox_of is not None:
+            # Locked, so that two sandboxes that are made at once count each other.
+            live = await queries.company_for_update(connection, new.sandbox_of)
+            if live is None:
+                raise no_company()
+            if not is_zoned:
+                new = new._replace(timezone=live["timezone"])
+        row = await queries.new_company(connection, new)
+        if row is None:
+            assert new.external_id is not None, "a company without an external id conflicts with none"
+            return await queries.company_by_external_id(connection, new.external_id)
+        if live is not None:
+            check_owner(live["is_sandbox"], await queries.count_sandboxes(connection, live["id"]))
+        await self._publish_reference(connection, row, call)
+        created: dict[str, object] = {"name": new.name, "timezone": new.timezone}
+        created |= {"external_id": new.external_id} if new.external_id else {}
+        created |= {"is_sandbox": True, "sandbox_of": new.sandbox_of} if new.is_sandbox else {}
+        await self._audit(connection, call, "company.created", row["id"], {}, created)
+        return row
 
     async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
         timezone = checked(timezone_rule, request.timezone, "timezone") if request.HasField("timezone") else None
@@ -138,6 +160,15 @@ class CompaniesService:
         if row is None:
             raise no_company()
         return pb.GetCompanyResponse(company=_company(row))
+
+    async def ListSandboxes(self, _request: pb.ListSandboxesRequest, call: Call) -> pb.ListSandboxesResponse:
+        async with self.database.connection() as connection:
+            # Their own company, also while they work in a sandbox of it.
+            administrator = await administrators.administrator_by_id(connection, call.identity.administrator_id or 0)
+            if administrator is None:
+                raise no_company()
+            rows = await queries.sandboxes(connection, administrator["company_id"])
+        return pb.ListSandboxesResponse(sandboxes=map(_company, rows), sandboxes_max=SANDBOXES_MAX)
 
     async def ListCompanies(self, _request: pb.ListCompaniesRequest, _call: Call) -> pb.ListCompaniesResponse:
         return pb.ListCompaniesResponse(companies=map(_company, await queries.companies(self.database)))

@@ -8,7 +8,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
-    ForeignKeyConstraint,
     Identity,
     Index,
     LargeBinary,
@@ -24,8 +23,8 @@ api_key = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
-    # Null: no administrator is on record as its minter.
-    Column("administrator_id", BigInteger),
+    # Of the company, or of the live company whose sandbox it is. Null: no administrator is on record as its minter.
+    Column("administrator_id", BigInteger, ForeignKey("administrator.id", name="api_key_administrator")),
     Column("name", Text, nullable=False),
     Column("prefix", Text, nullable=False),
     # SHA-256 of the key; the key itself is returned once and never stored.
@@ -38,11 +37,6 @@ api_key = Table(
     # The key in whose place a rotation made this one.
     Column("replaces", BigInteger, ForeignKey("api_key.id", name="api_key_replaces_a_key")),
     UniqueConstraint("digest", name="api_key_digest"),
-    ForeignKeyConstraint(
-        ["company_id", "administrator_id"],
-        ["administrator.company_id", "administrator.id"],
-        name="api_key_administrator_of_the_same_company",
-    ),
     CheckConstraint("scope IN ('read', 'write', 'webhook_only')", name="api_key_scope"),
     CheckConstraint("octet_length(digest) = 32", name="api_key_digest_length"),
 )

@@ -1,5 +1,7 @@
 """Companies can be sandboxes, whose clock can be moved and which can be ended.
 
+Administrators of the live company mint keys in a sandbox.
+
 Revision ID: 0008_sandboxes
 Revises: 0007_request_log
 """
@@ -34,3 +36,5 @@ def upgrade() -> None:
         ["sandbox_of", "id"],
         postgresql_where=sa.text("sandbox_of IS NOT NULL"),
     )
+    op.drop_constraint("api_key_administrator_of_the_same_company", "api_key", type_="foreignkey")
+    op.create_foreign_key("api_key_administrator", "api_key", "administrator", ["administrator_id"], ["id"])

@@ -7,8 +7,9 @@ import datetime
 from asyncpg import Record
 
 from chassis.auth.identity import KINDS
-from chassis.db.database import Database
+from chassis.db.database import Connection, Database
 from gateway.identity.accounts import people, rules
+from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.sessions import queries
 from makeready.identity.v1 import sessions_pb2 as pb
 
@@ -17,7 +18,19 @@ async def any_session(database: Database, text: str) -> Record | None:
     """The session and its person, over or not."""
     if not text or len(text) > rules.SECRET_CHARACTERS_MAX:
         return None
-    return await queries.session_by_digest(database, rules.digest(text))
+    return await queries.session_by_digest(database, rules.digest(rules.without_sandbox(text)[0]))
+
+
+async def sandbox_of(on: Connection | Database, account_id: int, text: str) -> Record | None:
+    """The sandbox that the text of a session or a permit names: id, name, timezone. None if it names none. Raises
+    Refusal if the account's person may not work there, or not any longer."""
+    _, sandbox_id = rules.without_sandbox(text)
+    if sandbox_id is None:
+        return None
+    sandbox = await accounts.sandbox(on, account_id, sandbox_id)
+    if sandbox is None:
+        raise rules.sandbox_is_over()
+    return sandbox
 
 
 async def open_session(database: Database, text: str, now: datetime.datetime) -> Record:
@@ -45,7 +58,13 @@ def was_displaced(row: Record, now: datetime.datetime) -> bool:
     )
 
 
-def session_message(row: Record, last_seen_at: datetime.datetime, now: datetime.datetime) -> pb.Session:
+def session_message(
+    row: Record, sandbox: Record | None, last_seen_at: datetime.datetime, now: datetime.datetime
+) -> pb.Session:
+    """sandbox: where the person works; None: in the company of their account."""
+    company_id, name, timezone = (row[field] for field in ("company_id", "company_name", "timezone"))
+    if sandbox is not None:
+        company_id, name, timezone = (sandbox[field] for field in ("id", "name", "timezone"))
     message = pb.Session(
         session_id=row["session_id"],
         kind=KINDS[row["kind"]],
@@ -53,14 +72,17 @@ def session_message(row: Record, last_seen_at: datetime.datetime, now: datetime.
         actor=f"{row['kind']}:{row['person_id']}",
         name=row["name"],
         email=row["email"],
-        company_id=row["company_id"],
-        company_name=row["company_name"],
-        timezone=row["timezone"],
+        company_id=company_id,
+        company_name=name,
+        timezone=timezone,
+        is_sandbox=row["is_sandbox"] or sandbox is not None,
         has_password=row["has_password"],
         has_totp=row["totp_since"] is not None,
         has_passkey=row["has_passkey"],
         second_factor_due=people.second_factor_due(row),
     )
+    if sandbox is not None:
+        message.live_company_id, message.live_company_name = row["company_id"], row["company_name"]
     message.started_at.FromDatetime(row["started_at"])
     message.idle_ends_at.FromDatetime(min(rules.idle_ends_at(row["kind"], last_seen_at), row["ends_at"]))
     message.ends_at.FromDatetime(row["ends_at"])

@@ -67,7 +67,9 @@ class PasskeyRpcs(Rpcs):
                     raise rules.sign_in_failed()
                 await accounts.passkey_used(connection, passkey["id"], used.sign_count, used.synced, now)
                 if session_id:
-                    session = await self._starts.confirm_by_passkey(connection, call, account, session_id)
+                    session = await self._starts.confirm_by_passkey(
+                        connection, call, account, session_id, request.session
+                    )
                 else:
                     newcomer = Newcomer(call, request.client, "passkey")
                     session = await self._starts.after_all_factors(connection, newcomer, account)

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from chassis.auth.identity import Call
 from chassis.db.database import ClockSkew
+from chassis.refusals import Refusal
 from gateway.identity.accounts import people, rules
 from gateway.identity.accounts import queries as accounts
 from gateway.identity.accounts.sessions import queries
@@ -15,6 +16,7 @@ from gateway.identity.accounts.sessions.service.open_sessions import (
     any_session,
     is_open,
     open_session,
+    sandbox_of,
     session_message,
     was_displaced,
 )
@@ -30,12 +32,16 @@ class SessionRpcs(Rpcs):
         row = await any_session(self._dependencies.database, request.session)
         if row is None or not is_open(row, now):
             return pb.GetSessionResponse(displaced=row is not None and was_displaced(row, now))
+        try:
+            sandbox = await sandbox_of(self._dependencies.database, row["account_id"], request.session)
+        except Refusal:
+            return pb.GetSessionResponse()
         last_seen_at = row["last_seen_at"]
         if not request.watches and abs(now - last_seen_at) >= rules.SEEN_EVERY:
             with suppress(ClockSkew):  # people go on reading by a gateway whose clock is wrong
                 await queries.seen(self._dependencies.database, row["session_id"], now)
                 last_seen_at = now
-        return pb.GetSessionResponse(session=session_message(row, last_seen_at, now))
+        return pb.GetSessionResponse(session=session_message(row, sandbox, last_seen_at, now))
 
     async def StepUp(self, request: pb.StepUpRequest, call: Call) -> pb.StepUpResponse:
         database, now = self._dependencies.database, self._dependencies.clock()
@@ -65,7 +71,8 @@ class SessionRpcs(Rpcs):
 
     async def SignOut(self, request: pb.SignOutRequest, call: Call) -> pb.SignOutResponse:
         async with self._dependencies.database.transaction() as connection:
-            ended = await queries.end_session_by_digest(connection, rules.digest(request.session))
+            secret, _ = rules.without_sandbox(request.session)
+            ended = await queries.end_session_by_digest(connection, rules.digest(secret))
             if ended is not None:
                 account = await accounts.account_by_id(connection, ended["account_id"])
                 assert account is not None

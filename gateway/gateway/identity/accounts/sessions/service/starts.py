@@ -16,7 +16,7 @@ from gateway.identity.accounts.attempts import Attempt
 from gateway.identity.accounts.sessions import queries
 from gateway.identity.accounts.sessions.service.attempts import SIGN_INS, SignInAttempts
 from gateway.identity.accounts.sessions.service.dependencies import Dependencies
-from gateway.identity.accounts.sessions.service.open_sessions import session_message
+from gateway.identity.accounts.sessions.service.open_sessions import sandbox_of, session_message
 from makeready.identity.v1 import sessions_pb2 as pb
 
 
@@ -111,34 +111,42 @@ class SessionStarts:
         await self._dependencies.attempts.forget(connection, account["email"], newcomer.attempt)
         after = {"session_id": session_id, "method": newcomer.method, "address": address}
         await audit.add(connection, call, account, "session.started", after)
-        new_session = await self._with_text(connection, text, now)
+        new_session = await self._with_text(connection, text, None, now)
         new_session.known = self._dependencies.browsers.text_for(client.known, account, now)
         return new_session
 
     async def confirm_by_passkey(
-        self, connection: Connection, call: Call, account: Record, session_id: int
+        self, connection: Connection, call: Call, account: Record, session_id: int, old_text: str
     ) -> pb.NewSession:
-        """Confirms the account's session. Raises Refusal if it is not the account's."""
+        """Confirms the account's session, of which this was the text. Raises Refusal if it is not the account's."""
         now, text = self._dependencies.clock(), rules.new_secret()
         if not await queries.stepped_up_by_id(connection, account["account_id"], session_id, rules.digest(text), now):
             raise rules.sign_in_failed()
         await self._dependencies.audit.add(connection, call, account, "session.confirmed", {"by": "passkey"})
-        return await self._with_text(connection, text, now)
+        sandbox = await sandbox_of(connection, account["account_id"], old_text)
+        return await self._with_text(connection, text, sandbox, now)
 
     async def confirm_by_password(
         self, connection: Connection, call: Call, session: Record, old_text: str, now: datetime.datetime
     ) -> pb.NewSession:
         """Confirms the session with this text. Raises Refusal if it has ended."""
         text = rules.new_secret()
-        if not await queries.stepped_up(connection, rules.digest(old_text), rules.digest(text), now):
+        old_digest = rules.digest(rules.without_sandbox(old_text)[0])
+        if not await queries.stepped_up(connection, old_digest, rules.digest(text), now):
             raise rules.no_session()
         await self._dependencies.audit.add(connection, call, session, "session.confirmed", {"by": "password"})
-        return await self._with_text(connection, text, now)
+        sandbox = await sandbox_of(connection, session["account_id"], old_text)
+        return await self._with_text(connection, text, sandbox, now)
 
-    async def _with_text(self, connection: Connection, text: str, now: datetime.datetime) -> pb.NewSession:
+    async def _with_text(
+        self, connection: Connection, text: str, sandbox: Record | None, now: datetime.datetime
+    ) -> pb.NewSession:
         row = await queries.session_by_digest(connection, rules.digest(text))
         assert row is not None
-        return pb.NewSession(text=text, session=session_message(row, row["last_seen_at"], now))
+        return pb.NewSession(
+            text=rules.in_sandbox(text, None if sandbox is None else sandbox["id"]),
+            session=session_message(row, sandbox, row["last_seen_at"], now),
+        )
 
 
 def _storable(value: str, characters: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chassis.auth.identity import ADMINISTRATOR, Call
 from gateway.identity.accounts import people, rules
 from gateway.identity.accounts import queries as accounts
-from gateway.identity.accounts.sessions.service.open_sessions import open_session
+from gateway.identity.accounts.sessions.service.open_sessions import open_session, sandbox_of
 from gateway.identity.accounts.sessions.service.rpcs import Rpcs
 from makeready.identity.v1 import accounts_pb2
 from makeready.identity.v1 import sessions_pb2 as pb
@@ -22,6 +22,7 @@ class TokenRpcs(Rpcs):
         row = await open_session(self._dependencies.database, request.session, self._dependencies.clock())
         who = people.identity_of(
             row,
+            sandbox=await sandbox_of(self._dependencies.database, row["account_id"], request.session),
             stepped_up_at=int(row["stepped_up_at"].timestamp()),
             session_id=row["session_id"],
             only_service=_ACCOUNTS_SERVICE if people.second_factor_due(row) else "",
@@ -33,11 +34,12 @@ class TokenRpcs(Rpcs):
         row = await open_session(self._dependencies.database, request.session, now)
         if row["kind"] != ADMINISTRATOR or people.second_factor_due(row):
             raise rules.no_session()
+        sandbox = await sandbox_of(self._dependencies.database, row["account_id"], request.session)
         text, expires_at = rules.new_secret(), now + rules.PERMIT
         async with self._dependencies.database.transaction() as connection:  # a clock that is ahead makes no permit
             digest = rules.digest(text)
             await accounts.new_ceremony(connection, digest, "permit", expires_at, account_id=row["account_id"])
-        answer = pb.MakePermitResponse(permit=text)
+        answer = pb.MakePermitResponse(permit=rules.in_sandbox(text, None if sandbox is None else sandbox["id"]))
         answer.expires_at.FromDatetime(expires_at)
         return answer
 
@@ -46,11 +48,13 @@ class TokenRpcs(Rpcs):
         database, now = self._dependencies.database, self._dependencies.clock()
         permit, account = None, None
         if len(request.permit) <= rules.SECRET_CHARACTERS_MAX:
-            permit = await accounts.ceremony_by_digest(database, rules.digest(request.permit), now, "permit")
+            digest = rules.digest(rules.without_sandbox(request.permit)[0])
+            permit = await accounts.ceremony_by_digest(database, digest, now, "permit")
         if permit is not None:
             account = await accounts.account_by_id(database, permit["account_id"])
         if account is None or not (account["person_active"] and account["company_active"]):
             raise rules.no_session()
         only = _ACCOUNTS_SERVICE if people.second_factor_due(account) else ""
-        who = people.identity_of(account, only_service=only)
+        sandbox = await sandbox_of(database, account["account_id"], request.permit)
+        who = people.identity_of(account, sandbox=sandbox, only_service=only)
         return self._dependencies.issuer.token(request.audience, who)
