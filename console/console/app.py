@@ -38,8 +38,8 @@ from console.kit.live import Live
 from console.kit.panels import missing
 from console.kit.sending import needs_confirmation
 from console.kit.serving import REQUEST
-from console.kit.sessions import Sessions
-from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE, end
+from console.kit.sessions import Sessions, secret_of
+from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE, end, go_on
 from console.kit.statics import PREFIX, Statics, accepts_gzip
 from console.kit.turns import Turns
 from console.kit.uploads import (
@@ -74,6 +74,9 @@ HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX)
 """What is served without a session, as it is: no cookie is read."""
 DISPLACED = "You were signed out here, because you have signed in on many other browsers since."
+LEFT_SANDBOX = "That sandbox was ended, or is closed. You are in the live company."
+COMPANY_HEADER = "X-Company"
+"""Of what the scripts of a page ask for: the id of the company that the page shows."""
 IDENTITY = ("", "identity")
 _FAULTS: dict[type[Exception], tuple[int, int, str]] = {
     Unavailable: (logging.WARNING, 503, "unavailable"),
@@ -238,6 +241,9 @@ class Console:
                 # What an open page asks for by itself does not keep the session.
                 watches = request.path == streaming.PATH or "X-Live" in request.headers
                 session.who = await self.site.sessions.find(text, watches=watches)
+                if session.who is None and text != (secret := secret_of(text)):
+                    session.who = await self.site.sessions.find(secret, watches=watches)
+                    session.has_left, text = session.who is not None, secret
             except (ServiceUnavailable, Refusal) as error:
                 fault = error
         if session.who is not None:
@@ -254,7 +260,13 @@ class Console:
         who = session.who
         client = request[REQUEST].address if who is None else f"{who.company_id} {who.actor}"
         await self._turns.turn(client, is_known=who is not None)
-        return _error_page(context, 503, "unavailable") if fault else await handler(request)
+        if fault:
+            return _error_page(context, 503, "unavailable")
+        if session.has_left:
+            return _left_sandbox(context)
+        if request.headers.get(COMPANY_HEADER) not in (None, str(who.company_id) if who else ""):
+            return _error_page(context, 409, "company")
+        return await handler(request)
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -378,6 +390,14 @@ def _not_for(context: PageContext, page: Page) -> web.Response:
     if NOBODY in page.kinds:  # the sign-in, for one who is signed in
         return context.redirect("/")
     return _error_page(context, 403, "kind")
+
+
+def _left_sandbox(context: PageContext) -> web.Response:
+    """The answer to a person whose sandbox is over: nothing is done in the live company instead."""
+    go_on(context, context.session.text, context.session.person)
+    if context.request.method == "GET" and not context.is_part and context.request.path != streaming.PATH:
+        return context.redirect("/", LEFT_SANDBOX)
+    return _error_page(context, 409, "company", LEFT_SANDBOX)
 
 
 def _is_form(request: web.Request) -> bool:

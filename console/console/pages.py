@@ -10,7 +10,7 @@ from console.areas.account import pages as account
 from console.areas.board import actions as board_actions
 from console.areas.board import endings, forgetting, notices_and_move_ins
 from console.areas.board import pages as board
-from console.areas.company import audit
+from console.areas.company import audit, sandboxes
 from console.areas.company import people as administrators
 from console.areas.company import settings as company
 from console.areas.entry import pages as entry
@@ -355,6 +355,10 @@ PAGES = (
     Page("POST", "/settings/second-factor", company.update_factor, ADMINISTRATORS, (company.UPDATE, *company.SHOWS)),
     Page("POST", "/settings/tickets", company.update_policy, ADMINISTRATORS,
          (company.STALE, company.UPDATE_POLICY, *company.SHOWS)),
+    Page("GET", sandboxes.PATH, sandboxes.show_sandboxes, ADMINISTRATORS, (sandboxes.LIST,),
+         menu=(COMPANY, sandboxes.HERE, "box")),
+    Page("POST", sandboxes.PATH, sandboxes.create, ADMINISTRATORS, (sandboxes.CREATE, sandboxes.LIST)),
+    Page("POST", sandboxes.SWITCH_PATH, sandboxes.switch, ADMINISTRATORS),
     Page("GET", administrators.PATH, administrators.show_administrators, ADMINISTRATORS, (administrators.LIST,),
          menu=(COMPANY, administrators.HERE, "shield")),
     Page("POST", administrators.PATH, administrators.invite, ADMINISTRATORS,

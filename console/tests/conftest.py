@@ -40,6 +40,7 @@ def _reset(stubs: Stubs) -> None:
         stubs.calls,
         stubs.people,
         stubs.sessions,
+        stubs.sandboxes,
         stubs.displaced,
         stubs.slow,
         stubs.session_requests,
@@ -53,6 +54,7 @@ def _reset(stubs: Stubs) -> None:
         Person("administrator", 9, "Olga Other", "olga@other.example", company_id=2, company_name="Other Homes"),
     ):
         stubs.people[person.email] = person
+    stubs.sandboxes |= {101: "Trial of the new sync", 102: "Second trial"}
     stubs.answers.update(sample_answers())
 
 

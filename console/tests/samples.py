@@ -211,6 +211,19 @@ def _company(request: Any, who: Identity) -> Any:
     return pb.GetCompanyResponse(company=COMPANY)
 
 
+def _sandboxes(_request: Any, who: Identity) -> Any:
+    of_company_1 = {101: "Trial of the new sync", 102: "Second trial", 103: HOSTILE} if who.company_id != 2 else {}
+    return pb.ListSandboxesResponse(sandboxes_max=5, sandboxes=[
+        pb.Company(id=number, name=sandbox_name, active=number != 103, timezone="America/New_York",
+                   created_at=ago(hours=number), is_sandbox=True, sandbox_of=1)
+        for number, sandbox_name in of_company_1.items()
+    ])  # fmt: skip
+
+
+def _new_sandbox(request: Any, who: Identity) -> Any:
+    return pb.CreateCompanyResponse(company=pb.Company(id=104, name=request.name, is_sandbox=True))
+
+
 def administrators() -> Sequence[administrators_pb.Administrator]:
     return [
         administrators_pb.Administrator(administrator_id=1, name="Dana Adler", email="dana@demo.example", active=True,
@@ -599,6 +612,8 @@ def sample_answers() -> dict[str, Any]:
         "identity.AccountsService/ConfirmTotp": accounts_pb.ConfirmTotpResponse(recovery_codes=CODES),
         "identity.AccountsService/MakeRecoveryCodes": accounts_pb.MakeRecoveryCodesResponse(recovery_codes=CODES),
         "identity.CompaniesService/GetCompany": _company,
+        "identity.CompaniesService/ListSandboxes": _sandboxes,
+        "identity.CompaniesService/CreateCompany": _new_sandbox,
         "identity.AdministratorsService/ListAdministrators": _administrators,
         "identity.AdministratorsService/InviteAdministrator": administrators_pb.InviteAdministratorResponse(
             administrator=administrators()[1], link=LINK

@@ -89,6 +89,8 @@ class Stubs:
     calls: list[Called] = field(default_factory=list)
     people: dict[str, Person] = field(default_factory=dict)
     sessions: dict[str, sessions_pb2.Session] = field(default_factory=dict)
+    sandboxes: dict[int, str] = field(default_factory=dict)
+    """The names of company 1's sandboxes that are open, by id."""
     displaced: set[str] = field(default_factory=set)
     """Texts of sessions that newer ones displaced."""
     addresses: dict[str, str] = field(default_factory=dict)
@@ -192,6 +194,22 @@ class Stubs:
 
     # SessionsService, as far as the console needs it.
 
+    def session(self, text: str) -> sessions_pb2.Session | None:
+        """As the gateway: the text of a session may name a sandbox of its administrator's company."""
+        secret, dot, number = text.partition(".")
+        session = self.sessions.get(secret)
+        if session is None or not dot:
+            return session
+        is_theirs = session.company_id == 1 and session.kind == options_pb2.KIND_ADMINISTRATOR
+        if not is_theirs or not number.isdigit() or int(number) not in self.sandboxes:
+            return None
+        in_sandbox = sessions_pb2.Session()
+        in_sandbox.CopyFrom(session)
+        in_sandbox.live_company_id, in_sandbox.live_company_name = session.company_id, session.company_name
+        in_sandbox.company_id, in_sandbox.company_name = int(number), self.sandboxes[int(number)]
+        in_sandbox.is_sandbox = True
+        return in_sandbox
+
     def _new(self, person: Person, *, confirmed: bool = True) -> sessions_pb2.NewSession:
         text = self.begin(person, confirmed=confirmed)
         return sessions_pb2.NewSession(known=f"known-{person.person_id}", text=text, session=self.sessions[text])
@@ -214,10 +232,10 @@ class Stubs:
         self.session_requests.append(request)
         if request.session in self.displaced:
             return sessions_pb2.GetSessionResponse(displaced=True)
-        return sessions_pb2.GetSessionResponse(session=self.sessions.get(request.session))
+        return sessions_pb2.GetSessionResponse(session=self.session(request.session))
 
     def _IssueToken(self, request: Any, _who: Identity) -> Any:
-        session = self.sessions.get(request.session)
+        session = self.session(request.session)
         if session is None:
             raise Refusal(401, "no_session", "The session has ended.")
         is_staff = session.kind == options_pb2.KIND_STAFF
@@ -227,6 +245,7 @@ class Stubs:
             company_id=session.company_id,
             administrator_id=None if is_staff else session.person_id,
             staff_id=session.person_id if is_staff else None,
+            is_sandbox=session.is_sandbox,
             scope="confirmed" if session.HasField("step_up_until") else "",
         )
         return sessions_pb2.IssueTokenResponse(token=self.signer.token(request.audience, identity))
@@ -237,13 +256,17 @@ class Stubs:
     def _StepUp(self, request: Any, _who: Identity) -> Any:
         if request.password != PASSWORD:
             raise Refusal(401, "sign_in_failed", "The password is wrong.")
-        email = self.sessions.pop(request.session).email
-        return sessions_pb2.StepUpResponse(session=self._new(self.people[email]))
+        secret, _, sandbox = request.session.partition(".")
+        new = self._new(self.people[self.sessions.pop(secret).email])
+        if sandbox:
+            new.text = f"{new.text}.{sandbox}"
+            new.session.MergeFrom(self.session(new.text) or sessions_pb2.Session())
+        return sessions_pb2.StepUpResponse(session=new)
 
     def _StartPasskey(self, _request: Any, _who: Identity) -> Any:
         options = {"challenge": "AAECAwQFBgcICQoLDA0ODw", "rpId": "localhost", "userVerification": "required"}
         return sessions_pb2.StartPasskeyResponse(ceremony="ceremony-1", options_json=json.dumps(options))
 
     def _SignOut(self, request: Any, _who: Identity) -> Any:
-        self.sessions.pop(request.session, None)
+        self.sessions.pop(request.session.partition(".")[0], None)
         return sessions_pb2.SignOutResponse()

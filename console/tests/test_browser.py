@@ -421,3 +421,41 @@ async def test_pickers_follow_each_other_and_what_is_typed_stays(chromium: Chrom
         assert not browser_tab.said
     finally:
         await context.close()
+
+
+async def test_a_sandbox_is_marked_and_pages_of_other_companies_say_that_they_were_left(
+    chromium: Chromium, console: str, stubs: Stubs
+) -> None:
+    context = await chromium.new_context(reduced_motion="reduce")
+    judged: dict[str, set[str]] = {"light": set(), "dark": set()}
+    try:
+        first, second = await tab(context, console), await tab(context, console)
+        await first.sign_in(path="/keys/new")
+        await second.open("/assets/new")
+        await second.page.fill("#f-name", "Boiler")
+        await first.open("/settings/sandboxes")
+        await first.page.click("button:has-text('Trial of the new sync')")
+        await expect(first.page.locator(".sandbox")).to_contain_text("Sandbox Trial of the new sync")
+        # The other tab says so at once; it fetches nothing of the sandbox, and keeps what was typed.
+        await expect(second.page.locator("#moved")).to_contain_text("You went to Trial of the new sync in another tab.")
+        async with second.page.expect_response(lambda answer: "/pick" in answer.url) as picked:
+            await second.page.select_option("#f-property_id", "1")
+        assert (await picked.value).status == 409
+        assert await second.page.input_value("#f-name") == "Boiler"
+        assert await second.page.locator("#f-unit_id option").all_inner_texts() == ["Choose a property first"]
+        stubs.calls.clear()
+        await second.page.eval_on_selector("form[action='/assets/new']", "form => form.submit()")
+        await expect(second.page.locator("h1")).to_have_text("This form is out of date")
+        await expect(second.page.locator("main")).to_contain_text("You are in Trial of the new sync now.")
+        assert {call.rpc for call in stubs.calls} <= {"identity.SessionsService/GetSession"}
+        for path in ("/", "/keys", "/webhooks", "/settings/sandboxes", "/nonsense"):
+            await first.open(path)
+            axe = await Axe.of(first.page)
+            faults = [f"{look}: {fault}" for look in LOOKS for fault in await _problems(axe, look, judged)]
+            assert faults == [], (path, faults)
+        await first.page.click(".sandbox button")
+        await expect(first.page.locator(".sandbox")).to_have_count(0)
+        await expect(second.page.locator("#moved")).to_contain_text("You went to Makeready Demo in another tab.")
+        assert not [text for text in (*first.said, *second.said) if not re.search("403|404|409", text)]
+    finally:
+        await context.close()

@@ -27,6 +27,8 @@ class BrowserSession:
     """Before the sign-in, the secret that its forms are bound to."""
     was_displaced: bool = False
     """Whether the session has ended because its person began newer ones."""
+    has_left: bool = False
+    """Whether the cookie names a sandbox that its person may not work in any longer. `who` is in the live company."""
 
     @property
     def kind(self) -> str:

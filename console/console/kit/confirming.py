@@ -38,6 +38,7 @@ async def confirm(context: PageContext) -> web.Response | None:
                 ceremony=context.form.get(CEREMONY, ""),
                 credential_json=context.form[CREDENTIAL],
                 client=client_of(context),
+                session=context.session.text,
             )
             new = (await context.site.sessions.call(finish, pb.FinishPasskeyResponse)).session
             if new.session.actor != context.session.person.actor:

@@ -15,7 +15,7 @@ MENU = (
     *("Tickets", "Turn board", "Inspections", "Upkeep", "Notices"),
     *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
     *("API keys", "Webhooks", "Events", "Requests", "Imports"),
-    *("Settings", "Administrators", "Audit log"),
+    *("Settings", "Sandboxes", "Administrators", "Audit log"),
 )
 SHORTCUTS = ("/", "/tickets", "/board")
 # Where a shortcut leads a member of staff to their own part: its words and its path.

@@ -20,6 +20,18 @@ TOKEN_SECONDS = 10.0
 here, and 10 s for the call that bears it."""
 CACHED_MAX = 4096
 
+
+def secret_of(text: str) -> str:
+    """The text of the same session in the company of its account."""
+    return text.partition(".")[0]
+
+
+def in_sandbox(text: str, sandbox_id: int) -> str:
+    """The text of the same session in a sandbox. A text means one company for good: what was made for one company, a
+    form or a token, cannot be used in another."""
+    return f"{secret_of(text)}.{sandbox_id}"
+
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -111,7 +123,8 @@ class Sessions:
             task.exception()  # seen, also where every panel that waited for it has given up
 
     def forget(self, text: str) -> None:
-        """Asks the gateway again at the session's next request."""
+        """Asks the gateway again at the session's next request, in whichever company."""
+        secret = secret_of(text)
         for cache in (self._found, self._watched):
-            cache.drop(lambda key: key == text)
-        self._tokens.drop(lambda key: key[0] == text)
+            cache.drop(lambda key: secret_of(key) == secret)
+        self._tokens.drop(lambda key: secret_of(key[0]) == secret)

@@ -27,12 +27,17 @@ def client_of(context: PageContext) -> sessions_pb2.Client:
 def begin(context: PageContext, new: sessions_pb2.NewSession) -> None:
     """The browser has this session from now on."""
     context.site.sessions.forget(context.session.text)
-    context.session.text, context.session.who = new.text, new.session
-    age = max(0, int(new.session.ends_at.seconds - context.site.now().timestamp()))
-    context.cookies[SESSION_COOKIE] = new.text, age
+    go_on(context, new.text, new.session)
     context.cookies[VISITOR_COOKIE] = "", 0
     if new.known:
         context.cookies[KNOWN_COOKIE] = new.known, KNOWN_SECONDS
+
+
+def go_on(context: PageContext, text: str, who: sessions_pb2.Session) -> None:
+    """The browser goes on with this text: of a new session, or of the same one in another company."""
+    context.session.text, context.session.who = text, who
+    age = max(0, int(who.ends_at.seconds - context.site.now().timestamp()))
+    context.cookies[SESSION_COOKIE] = text, age
 
 
 def end(context: PageContext) -> None:

@@ -22,6 +22,19 @@
       if (state === "Not live" && !document.hidden) stream.dispatchEvent(new CustomEvent("live-again", { bubbles: true }));
     }, 30000);
   }
+  // A browser is in one company at a time. A page says what it is of with all that it asks for, and that it is left.
+  const company = document.body.dataset.company;
+  document.addEventListener("htmx:config:request", (event) => {
+    if (company) event.detail.ctx.request.headers["X-Company"] = company;
+  });
+  const companies = new BroadcastChannel("company");
+  companies.onmessage = ({ data }) => {
+    const note = document.getElementById("moved");
+    if (!note) return;
+    note.hidden = data.id === company;
+    document.getElementById("moved-to").textContent = data.name;
+  };
+  if (company) companies.postMessage({ id: company, name: document.body.dataset.companyName });
   // What a person has opened stays open.
   htmx.registerExtension("stays-open", { htmx_before_morph_attr: (_part, change) => change.attrName !== "open" });
 })();

@@ -1,0 +1,83 @@
+"""The sandboxes of a company: their list, a new one, and the switch between the company and its sandboxes."""
+
+from __future__ import annotations
+
+import zoneinfo
+
+from aiohttp import web
+
+from chassis.refusals import Refusal
+from console.kit.context import PageContext
+from console.kit.forms import Field, Form
+from console.kit.sending import send
+from console.kit.sessions import in_sandbox, secret_of
+from console.kit.signing_in import go_on
+from makeready.identity.v1 import identity_pb2 as pb
+
+HERE = "Sandboxes"
+PATH, SWITCH_PATH = "/settings/sandboxes", "/switch"
+LIST = "identity.CompaniesService/ListSandboxes"
+CREATE = "identity.CompaniesService/CreateCompany"
+ID_DIGITS_MAX = 18
+
+
+def _form(timezone: str) -> Form:
+    return Form(
+        pb.CreateCompanyRequest(timezone=timezone),
+        [
+            Field("name", "Name", "What it is for, such as Leasing sync.", required=True,
+                  more={"maxlength": "200"}),
+            Field("timezone", "Time zone", "That of the live company, unless you change it.", required=True,
+                  more={"list": "zones"}),
+        ],
+    )  # fmt: skip
+
+
+async def show_sandboxes(context: PageContext) -> web.StreamResponse:
+    return await _sandboxes(context)
+
+
+async def _sandboxes(context: PageContext, status: int = 200, form: Form | None = None) -> web.Response:
+    """form: one that was refused."""
+    answer = await context.rpcs.call(LIST, pb.ListSandboxesRequest())
+    person = context.session.person
+    return context.render(
+        "company/sandboxes.html", status, here=HERE, sandboxes=answer.sandboxes, sandboxes_max=answer.sandboxes_max,
+        live_id=_live_id(context), live_name=person.live_company_name or person.company_name,
+        form=form or _form(person.timezone), zones=sorted(zoneinfo.available_timezones()),
+    )  # fmt: skip
+
+
+def _live_id(context: PageContext) -> int:
+    """The live company that the person's account is of; 0: the account is of a sandbox."""
+    person = context.session.person
+    if person.HasField("live_company_id"):
+        return person.live_company_id
+    return 0 if person.is_sandbox else person.company_id
+
+
+async def create(context: PageContext) -> web.StreamResponse:
+    form = _form("")
+    if not form.read(context.form):
+        return await _sandboxes(context, 422, form)
+    form.message.is_sandbox = True
+    created = await send(context, CREATE, form)
+    if created is None:
+        return await _sandboxes(context, form.status, form)
+    return context.redirect(PATH, f"{created.company.name} is made. It is empty: open it, then mint a key there.")
+
+
+async def switch(context: PageContext) -> web.StreamResponse:
+    """Goes on in the live company or in a sandbox. Pages of the company before stay open in other tabs: their forms are
+    refused from now on."""
+    live_id, company_id = _live_id(context), context.form.get("company_id", "")
+    if not live_id or not (company_id.isascii() and company_id.isdigit() and len(company_id) <= ID_DIGITS_MAX):
+        raise web.HTTPNotFound
+    text = context.session.text
+    text = secret_of(text) if int(company_id) == live_id else in_sandbox(text, int(company_id))
+    who = await context.site.sessions.find(text)
+    if who is None:
+        raise Refusal(404, "not_found", "The company has no sandbox with that id, or it was ended or is closed.")
+    go_on(context, text, who)
+    kind = "sandbox" if who.is_sandbox else "live company"
+    return context.redirect("/", f"You are in the {kind} {who.company_name} now.")
