@@ -438,7 +438,7 @@ def _details(request: Any, who: Identity) -> Any:
     own_tickets = [*tickets(), _closed(), _ticket(3, "Fence leans", ticket_number=1)] if who.company_id == 1 else []
     ticket = next((other for other in own_tickets if other.ticket_id == request.ticket_id), None)
     if ticket is None:
-        raise Refusal(404, "not_found", "The company has no ticket with that id.")
+        raise Refusal(404, "not_found", "The company has no ticket with that id; check the id.")
     hostile = request.ticket_id == 103
     heater = "javascript:alert(3)" if hostile else "https://photos.example/heater.jpg"
     thermocouple = f"https://photos.example/{HOSTILE}" if hostile else "https://photos.example/thermocouple.jpg"
@@ -458,7 +458,7 @@ def _details(request: Any, who: Identity) -> Any:
 def _timeline(request: Any, who: Identity) -> Any:
     entry: Any = views_pb.TimelineEntry
     if who.company_id != 1:
-        raise Refusal(404, "not_found", "The company has no ticket with that id.")
+        raise Refusal(404, "not_found", "The company has no ticket with that id; check the id.")
     rows = [
         entry(
             kind=2,

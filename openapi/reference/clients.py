@@ -151,6 +151,8 @@ class Description:
 
 # The parameters of pages; a printer knows them from the call's kind.
 PAGING = frozenset({"limit", "cursor", "wait"})
+# Methods with a verb of their own.
+VERBS = {"setTicketAssignment": "assign", "createTicketComment": "comment"}
 
 
 def described(document: Schema) -> Description:
@@ -295,6 +297,8 @@ def _names(operation: Operation) -> tuple[str, str]:
     `change_status`, ListReadings of meters `list_readings`. Changes and snapshots are named for what they hold.
     """
     segments = operation.route.path.strip("/").split("/")
+    if operation_id(operation) in VERBS:
+        return segments[0], VERBS[operation_id(operation)]
     if operation.kind in ("own", "search"):
         return "", segments[0].removesuffix(".json")
     if segments[0] in ("changes", "snapshots"):

@@ -182,7 +182,7 @@ class Sample:
         """The name of the answer, or of an item of it."""
         names = {"Event": "event", "": "document", "Whoami": "caller", "OccupancyRecord": "occupancy"}
         names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
-        names |= {"SearchResults": "results", "StaffMember": "member"}
+        names |= {"TicketComment": "comment", "SearchResults": "results", "StaffMember": "member"}
         answer = self.call.answer
         noun = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())
         return "change" if answer.endswith("Change") else noun

@@ -302,6 +302,7 @@ class Write:
 
 
 NO_SUBSCRIPTION = "No webhook subscription with that id is visible to this key; check the id and the key."
+NO_TICKET = "The company has no ticket with that id; check the id."
 NO_UNIT = "No unit with that id is visible to this key; check the id and the key."
 WRITES = {
     "POST /tickets": Write(
@@ -384,6 +385,51 @@ WRITES = {
         {
             "photo_url": "https://photos.example.com/tickets/318/heater.jpg",
             "updated_at": "2026-03-04T09:41:30.007310Z",
+        },
+    ),
+    "PUT /tickets/{ticket_id}/assignment": Write(
+        "Assign a ticket",
+        "Sets who has the work: a member of staff, a vendor, both, or with an object without keys nobody. It replaces "
+        "the assignment: whom the body does not name has the ticket no more. `GET /staff` and `GET /vendors` have the "
+        "ids. The assignment that the ticket has already changes nothing. Fires no event.",
+        "Assignment",
+        200,
+        "Ticket",
+        {422: ("invalid_request", "created_by_missing")},
+        {
+            404: "The ticket is not visible to the key, or the company has no such member of staff or vendor.",
+            422: "The vendor is on hold and does not have the ticket yet; or the key has no minting administrator on "
+            "record.",
+        },
+        {
+            400: "assignee_id must be an integer.",
+            404: NO_TICKET,
+            422: "The vendor is on hold and gets no new work; release the vendor or choose another.",
+        },
+        {
+            "assignee": {"id": 4, "name": "DeShawn Whitfield"},
+            "assigned_vendor": None,
+            "updated_at": "2026-03-04T09:41:30.007310Z",
+        },
+    ),
+    "POST /tickets/{ticket_id}/comments": Write(
+        "Comment on a ticket",
+        "Adds a comment, which people see with the ticket in the console. The ticket's record and its `updated_at` "
+        "stay as they are. A comment of staff or of a vendor counts as work: a ticket that a resident filed is quiet "
+        "anew from then on (`ticket.stale`). Comments cannot be listed: staff write there for one another. Fires no "
+        "event.",
+        "CommentCreate",
+        201,
+        "TicketComment",
+        {422: ("invalid_request", "created_by_missing")},
+        {
+            404: "The ticket is not visible to the key.",
+            422: "`author` is outside its enum; or the key has no minting administrator on record.",
+        },
+        {
+            400: "text is required.",
+            404: NO_TICKET,
+            422: "author must be one of: staff, vendor, resident.",
         },
     ),
     "POST /units/{unit_id}/notice": Write(
@@ -603,6 +649,8 @@ PUBLIC_NAMES = {
     "WebhookFilterSetCategories": "TicketCategory",
     "WebhookFilterSetPriorities": "TicketPriority",
     "FoundRecordEntityType": "RecordKind",
+    "TicketCommentAuthor": "CommentAuthor",
+    "CommentCreateAuthor": "CommentAuthor",
     "ReplayCreateState": "ReplayState",
     "WebhookReplayState": "ReplayState",
     "SubscriptionHealth": "WebhookHealth",

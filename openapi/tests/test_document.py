@@ -80,7 +80,7 @@ def validator(schema: dict[str, Any]) -> Draft202012Validator:
 
 # Spec 2.1, and what was added since.
 ENTITY_TYPES = """ticket property unit asset vendor inspection turn utility_meter utility_reading occupancy staff
-webhook_subscription webhook_filter webhook_delivery webhook_replay request""".split()
+ticket_comment webhook_subscription webhook_filter webhook_delivery webhook_replay request""".split()
 
 
 def test_the_introduction_lists_every_entity_type() -> None:

@@ -60,6 +60,8 @@ AS_INTEGRATION = {
     "IdempotencyService/GetKeyUse": "any",
     "LookupService/FindRecords": "read",
     "StaffService/ListMembers": "read",
+    "TicketCommandsService/SetTicketAssignment": "write",
+    "TicketCommandsService/CreateTicketComment": "write",
     "TicketsService/CreateTicket": "write",
     "TicketsService/CreateTicketPhoto": "write",
     "TicketsService/ChangeTicketStatus": "write",

@@ -56,6 +56,10 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
         {"status": "On Hold"},
     ],
     "POST /tickets/{ticket_id}/photos": lambda _: [{"photo_url": "https://photos.test/after.jpg"}],
+    "PUT /tickets/{ticket_id}/assignment": lambda world: [
+        {"assignee_id": world.staff_id, "vendor_id": world.vendor_id}
+    ],
+    "POST /tickets/{ticket_id}/comments": lambda _: [{"text": WORDS, "author": "vendor"}],
     "POST /units/{unit_id}/notice": lambda _: [
         {
             # In the future: the hourly sweep vacates a unit whose date has passed, and the state would change.
@@ -109,6 +113,8 @@ class World:
     asset_id: int
     ticket_id: int
     occupied_unit_id: int
+    staff_id: int
+    vendor_id: int
     vacant: Iterator[int]
     once: Iterator[str] = field(default_factory=lambda: map("once {}".format, itertools.count(1)))
     """New Idempotency-Keys."""
@@ -128,10 +134,13 @@ class World:
         ticket = {"external_id": "T1", "property": "P1", "unit": "Open", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
         company.import_rows("turns", [{"external_id": "O1", "unit": "Occupied", "move_in_date": "2025-01-01"}])
+        company.import_rows("staff", [{"external_id": "S1", "name": "Ada Byrne"}])
+        company.import_rows("vendors", [{"external_id": "V1", "name": "Ace", "legal_name": "Ace Inc."}])
         system.makeready("wait")
         units = {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
         (asset_record,) = company.walk("/assets")
         (ticket_record,) = company.walk("/tickets")
+        (member,), (vendor,) = company.walk("/staff"), company.walk("/vendors")
         vacant = iter([entity_id for name, entity_id in units.items() if name.startswith("Vacant")])
         return cls(
             system,
@@ -140,6 +149,8 @@ class World:
             asset_record["entity_id"],
             ticket_record["entity_id"],
             units["Occupied"],
+            member["entity_id"],
+            vendor["entity_id"],
             vacant,
         )
 

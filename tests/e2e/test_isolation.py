@@ -89,6 +89,8 @@ MOVE_IN = {**DATES, "provider": "feed", "parties": [{"first_name": "A", "last_na
     ("method", "path", "body"),
     [
         ("PATCH", "/tickets/{ticket}", {"status": "On Hold"}),
+        ("PUT", "/tickets/{ticket}/assignment", {}),
+        ("POST", "/tickets/{ticket}/comments", {"text": "Mine"}),
         ("POST", "/tickets/{ticket}/photos", {"photo_url": "https://photos.test/1.jpg"}),
         ("POST", "/units/{unit}/notice", {"move_out_date": "2026-09-30", "provider": "feed"}),
         ("POST", "/units/{unit}/move-in", MOVE_IN),

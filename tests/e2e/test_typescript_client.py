@@ -48,6 +48,7 @@ def company(system: System) -> Company:
     company.import_rows("vendors", [{"external_id": "V1", "name": "Pipes & Sons"}])
     company.import_rows("inspections", [{**place, "external_id": "I1", "unit": "U1"}])
     company.import_rows("meters", [{**place, "external_id": "M1", "name": "Main", "utility_type": "water"}])
+    company.import_rows("staff", [{"external_id": "S1", "name": "Ada Byrne"}])
     month = {"period_start": "2026-01-01", "period_end": "2026-02-01", "consumption": 12.5}
     company.import_rows("readings", [{"external_id": "R1", "meter": "M1", **month}])
     return company
@@ -84,7 +85,8 @@ def test_every_operation_is_called_and_answers(
     assert results == {
         "scope": "write",
         "openapi": "3.1.0",
-        "staff": 1,
+        "assignee": "Ada Byrne",
+        "comment": "staff",
         "found": 0,
         "readings": 1,
         "filter": ["High"],

@@ -25,6 +25,7 @@ class House:
     company: Company
     vacant: list[int] = field(default_factory=list)
     occupied: list[int] = field(default_factory=list)
+    staff_id: int = 0
 
     def fill(self) -> None:
         """Imports its records."""
@@ -36,7 +37,10 @@ class House:
             {"external_id": f"T{name}", "unit": name, "move_in_date": "2025-02-01"} for name in names[: UNITS // 2]
         ]
         self.company.import_rows("turns", turns)
+        self.company.import_rows("staff", [{"external_id": "S1", "name": "Ada Byrne"}])
         self.system.makeready("wait")
+        (member,) = self.company.walk("/staff")
+        self.staff_id = member["entity_id"]
         ids = {unit["external_id"]: unit["entity_id"] for unit in self.company.walk("/units")}
         self.occupied = [ids[name] for name in names[: UNITS // 2]]
         self.vacant = [ids[name] for name in names[UNITS // 2 :]]
@@ -139,6 +143,15 @@ def _photo(house: House) -> Target:
     return Target(f"/tickets/{house.open_ticket()}/photos", {"photo_url": address})
 
 
+def _assignment(house: House) -> Target:
+    return Target(f"/tickets/{house.open_ticket()}/assignment", {"assignee_id": house.staff_id})
+
+
+def _comment(house: House) -> Target:
+    text = f"Pièce commandée n° {next(_numbers)} 🚿"
+    return Target(f"/tickets/{house.open_ticket()}/comments", {"text": text, "author": "resident"})
+
+
 def _notice(house: House) -> Target:
     body = {"move_out_date": "2981-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
     return Target(f"/units/{house.occupied.pop()}/notice", body)
@@ -200,6 +213,24 @@ PHOTO = Write(
     {"photo_url": 5},
     (400, {"photo_url": "ftp://photos.test/1.jpg"}),
 )
+ASSIGNMENT = Write(
+    "PUT /tickets/{ticket_id}/assignment",
+    "svc-tickets",
+    200,
+    _assignment,
+    ({"assignee_id": None}, {"assignee_id": NOBODYS}, {"vendor_id": NOBODYS}),
+    {"assignee_id": "5"},
+    (400, {"vendor_id": [5]}),
+)
+COMMENT = Write(
+    "POST /tickets/{ticket_id}/comments",
+    "svc-tickets",
+    201,
+    _comment,
+    ({"text": "Another"}, {"author": "vendor"}, {"author": None}),
+    {"text": 5},
+    (422, {"author": "owner"}),
+)
 NOTICE = Write(
     "POST /units/{unit_id}/notice",
     "svc-occupancy",
@@ -258,7 +289,7 @@ FILTER = Write(
     (422, {"priorities": ["Urgent"]}),
     (422, {"categories": []}),
 )
-ALL = (TICKET, STATUS_CHANGE, PHOTO, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY, FILTER)
+ALL = (TICKET, STATUS_CHANGE, PHOTO, ASSIGNMENT, COMMENT, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY, FILTER)
 WRITES = {write.name: write for write in ALL}
 
 

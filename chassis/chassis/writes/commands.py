@@ -1,6 +1,7 @@
-"""Back-office commands: each runs once for its idempotency key, is audited, and is one transaction.
+"""Commands: each runs once for its idempotency key, is audited, and is one transaction.
 
-The public API's hot paths use `chassis.writes.idempotency` directly; a command can afford a few more round trips.
+They are the back office's, and those writes of the public API that do the same. The API's hot paths use
+`chassis.writes.idempotency` directly; a command can afford a few more round trips.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from chassis.auth.identity import Call, company_id
 from chassis.db.database import Connection, Database
 from chassis.db.statements import NewValues, Values
 from chassis.messaging.outbox import Outbox
-from chassis.refusals import Refusal, invalid_request
+from chassis.refusals import Refusal, created_by_missing, invalid_request
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
 from chassis.writes.idempotency import IDEMPOTENCY_KEY, Claim, Ledger, check_key
+from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.events.v1.events_pb2 import References
 
 Reply = TypeVar("Reply", bound=Message)
@@ -184,13 +186,58 @@ class CommandRunner(Ledger):
         record_company = company or company_id(call)
         claim = claim_of_actor(call, request, record_company)
 
-        async def answer(connection: Connection) -> bytes:
-            clock = await self.clocks.of(call, connection, record_company)
-            return (await work(Command(self, connection, call, record_company, clock))).SerializeToString()
+        async def answer(command: Command) -> bytes:
+            return (await work(command)).SerializeToString()
 
-        written = await self.once(self._database, claim, answer)
+        return reply.FromString((await self._run(call, claim, answer, record_company)).body)
+
+    async def write(
+        self,
+        call: Call,
+        claim: Claim,
+        status: int,
+        work: Callable[[Command], Awaitable[bytes]],
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> WriteReply:
+        """Does a write of the public API, as `run`. Its work returns the JSON of the answer with this HTTP status.
+
+        For the claim see `claim_of`. What must be done before the transaction is `prepare`: a replay does not depend on
+        it. Raises Refusal 422 for a key without administrator, and as `run`.
+        """
+
+        async def answer(command: Command) -> bytes:
+            _check_administrator(call)
+            return await work(command)
+
+        if prepare is not None:
+            stored = await self.stored(self._database, claim)
+            if stored is not None:
+                return stored
+            _check_administrator(call)
+            await prepare()
+        return await self._run(call, claim, answer, claim.company_id, status)
+
+    async def _run(
+        self,
+        call: Call,
+        claim: Claim,
+        work: Callable[[Command], Awaitable[bytes]],
+        company: int,
+        status: int = 200,
+    ) -> WriteReply:
+        async def answer(connection: Connection) -> bytes:
+            clock = await self.clocks.of(call, connection, company)
+            return await work(Command(self, connection, call, company, clock))
+
+        written = await self.once(self._database, claim, answer, status=status)
         if not written.replayed:
             if self._outbox is not None:
                 self._outbox.wake()
             failpoint("write-after-commit")
-        return reply.FromString(written.body)
+        return written
+
+
+def _check_administrator(call: Call) -> None:
+    """Raises Refusal 422 if the caller's API key has no minting administrator (spec 4.13)."""
+    if call.identity.administrator_id is None:
+        raise created_by_missing()

@@ -166,12 +166,17 @@ class Ledger:
         return reply
 
     async def once(
-        self, database: Database, claim: Claim, work: Callable[[Connection], Awaitable[bytes]], first: str = ""
+        self,
+        database: Database,
+        claim: Claim,
+        work: Callable[[Connection], Awaitable[bytes]],
+        first: str = "",
+        status: int = 200,
     ) -> WriteReply:
         """Does the work in one transaction and stores the body that it returns, or returns an earlier request's reply.
 
-        The SQL `first` is sent together with BEGIN. If the work raises, everything is rolled back. Raises Refusal 409
-        (mismatch, in progress) and DatabaseUnavailable.
+        A new reply has the HTTP `status`. The SQL `first` is sent together with BEGIN. If the work raises, everything
+        is rolled back. Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
         """
         try:
             async with database.waiters, database.transaction(first) as connection:
@@ -179,18 +184,18 @@ class Ledger:
                 if done is None:
                     body = await work(connection)
                     failpoint("write-decided")
-                    await self.keep(connection, claim, body)
+                    await self.keep(connection, claim, body, status)
                     failpoint("write-before-commit")
         except UniqueViolationError as fault:
             if fault.constraint_name != CLAIM:
                 raise
             # The first request committed between this one's snapshot and its lock.
             return await self._reply_if_committed(database, claim, fault)
-        return WriteReply(status=200, body=body) if done is None else done
+        return WriteReply(status=status, body=body) if done is None else done
 
-    async def keep(self, connection: Connection, claim: Claim, body: bytes) -> None:
+    async def keep(self, connection: Connection, claim: Claim, body: bytes, status: int = 200) -> None:
         """Stores the reply of a new write, in the write's transaction."""
-        await connection.execute(self._keep, **claim.whole(200, body))
+        await connection.execute(self._keep, **claim.whole(status, body))
 
     async def _reply_if_committed(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
         """The reply of a write that may have committed: its claim shows whether it did. Else raises the fault."""

@@ -182,6 +182,8 @@ SPEC_ALLOWS = {
     "/tickets": "GET, POST",
     "/tickets/1": "GET, PATCH",
     "/tickets/1/photos": "POST",
+    "/tickets/1/assignment": "PUT",
+    "/tickets/1/comments": "POST",
     "/units/1/notice": "POST",
     "/units/1/move-in": "POST",
     "/webhooks": "GET, POST",

@@ -29,6 +29,7 @@ KINDS = (
 """The kinds of records that have a snapshot and a feed of changes."""
 
 AssetStatus: TypeAlias = Literal["Active", "Needs Service", "Out of Service", "Retired"]
+CommentAuthor: TypeAlias = Literal["staff", "vendor", "resident"]
 CompanyMode: TypeAlias = Literal["live", "sandbox"]
 EventEntityType: TypeAlias = Literal["inspection", "notice", "pm_task", "ticket", "turn", "vendor"]
 EventKey: TypeAlias = Literal[
@@ -108,6 +109,7 @@ WebhookReplayStatus: TypeAlias = Literal["under_way", "finished"]
 # msgspec takes no union of literals and str; type checkers do, and show the values.
 if TYPE_CHECKING:
     OpenAssetStatus: TypeAlias = AssetStatus | str
+    OpenCommentAuthor: TypeAlias = CommentAuthor | str
     OpenCompanyMode: TypeAlias = CompanyMode | str
     OpenEventKey: TypeAlias = EventKey | str
     OpenInspectionResult: TypeAlias = InspectionResult | str
@@ -138,17 +140,17 @@ if TYPE_CHECKING:
     OpenWebhookHealth: TypeAlias = WebhookHealth | str
     OpenWebhookReplayStatus: TypeAlias = WebhookReplayStatus | str
 else:
-    OpenAssetStatus = OpenCompanyMode = OpenEventKey = OpenInspectionResult = OpenInspectionSource = (
-        OpenInspectionStatus
-    ) = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = OpenMeterUtilityType = (
-        OpenOccupancyStatus
-    ) = OpenPartyRole = OpenRecordKind = OpenReplayState = OpenSubscriptionSource = OpenTicketCancellationReasonCode = (
-        OpenTicketCategory
-    ) = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
-        OpenVendorLastComplianceState
-    ) = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = (
-        OpenWebhookReplayStatus
-    ) = str
+    OpenAssetStatus = OpenCommentAuthor = OpenCompanyMode = OpenEventKey = OpenInspectionResult = (
+        OpenInspectionSource
+    ) = OpenInspectionStatus = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = (
+        OpenMeterUtilityType
+    ) = OpenOccupancyStatus = OpenPartyRole = OpenRecordKind = OpenReplayState = OpenSubscriptionSource = (
+        OpenTicketCancellationReasonCode
+    ) = OpenTicketCategory = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = (
+        OpenTurnStatus
+    ) = OpenUnitStatus = OpenVendorLastComplianceState = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = (
+        OpenWebhookDeliveryState
+    ) = OpenWebhookHealth = OpenWebhookReplayStatus = str
 
 
 class Reference(Model, kw_only=True):
@@ -930,6 +932,25 @@ class TicketChange(Model, kw_only=True):
     """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
     record: Ticket | None
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class TicketComment(Answer, kw_only=True):
+    """A comment on a ticket. It is part of no ticket's record; people see it with the ticket."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["ticket_comment"]
+    """What kind of record this is."""
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    ticket_id: int
+    """The ticket's id."""
+    text: str
+    """What is said."""
+    author: OpenCommentAuthor
+    """Whose words they are."""
+    created_at: datetime.datetime
+    """When the record was created."""
 
 
 class TicketCreatedEvent(Envelope, kw_only=True):

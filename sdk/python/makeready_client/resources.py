@@ -182,6 +182,61 @@ class Tickets(Resource):
         )
         return self.client.call(request, models.Ticket)
 
+    def assign(
+        self,
+        ticket_id: int,
+        *,
+        assignee_id: int | None = None,
+        vendor_id: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Ticket:
+        """Assign a ticket.
+
+        Sets who has the work: a member of staff, a vendor, both, or with an object without keys nobody. It
+        replaces the assignment: whom the body does not name has the ticket no more. `GET /staff` and `GET
+        /vendors` have the ids. The assignment that the ticket has already changes nothing. Fires no event.
+
+        ticket_id: The ticket's `entity_id`.
+        assignee_id: The member of staff; nobody if left out.
+        vendor_id: The vendor; none if left out. A vendor on hold gets no new work.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "PUT",
+            path("/tickets/{ticket_id}/assignment", ticket_id),
+            body={"assignee_id": assignee_id, "vendor_id": vendor_id},
+            idempotency_key=idempotency_key,
+        )
+        return self.client.call(request, models.Ticket)
+
+    def comment(
+        self,
+        ticket_id: int,
+        *,
+        text: str,
+        author: models.CommentAuthor | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.TicketComment:
+        """Comment on a ticket.
+
+        Adds a comment, which people see with the ticket in the console. The ticket's record and its `updated_at`
+        stay as they are. A comment of staff or of a vendor counts as work: a ticket that a resident filed is
+        quiet anew from then on (`ticket.stale`). Comments cannot be listed: staff write there for one another.
+        Fires no event.
+
+        ticket_id: The ticket's `entity_id`.
+        text: What is said.
+        author: Whose words they are; those of staff if left out.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            path("/tickets/{ticket_id}/comments", ticket_id),
+            body={"text": text, "author": author},
+            idempotency_key=idempotency_key,
+        )
+        return self.client.call(request, models.TicketComment)
+
 
 class Properties(Resource):
     """Properties: `client.properties`."""
@@ -1379,6 +1434,61 @@ class AsyncTickets(AsyncResource):
             idempotency_key=idempotency_key,
         )
         return await self.client.call(request, models.Ticket)
+
+    async def assign(
+        self,
+        ticket_id: int,
+        *,
+        assignee_id: int | None = None,
+        vendor_id: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Ticket:
+        """Assign a ticket.
+
+        Sets who has the work: a member of staff, a vendor, both, or with an object without keys nobody. It
+        replaces the assignment: whom the body does not name has the ticket no more. `GET /staff` and `GET
+        /vendors` have the ids. The assignment that the ticket has already changes nothing. Fires no event.
+
+        ticket_id: The ticket's `entity_id`.
+        assignee_id: The member of staff; nobody if left out.
+        vendor_id: The vendor; none if left out. A vendor on hold gets no new work.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "PUT",
+            path("/tickets/{ticket_id}/assignment", ticket_id),
+            body={"assignee_id": assignee_id, "vendor_id": vendor_id},
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.call(request, models.Ticket)
+
+    async def comment(
+        self,
+        ticket_id: int,
+        *,
+        text: str,
+        author: models.CommentAuthor | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.TicketComment:
+        """Comment on a ticket.
+
+        Adds a comment, which people see with the ticket in the console. The ticket's record and its `updated_at`
+        stay as they are. A comment of staff or of a vendor counts as work: a ticket that a resident filed is
+        quiet anew from then on (`ticket.stale`). Comments cannot be listed: staff write there for one another.
+        Fires no event.
+
+        ticket_id: The ticket's `entity_id`.
+        text: What is said.
+        author: Whose words they are; those of staff if left out.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            path("/tickets/{ticket_id}/comments", ticket_id),
+            body={"text": text, "author": author},
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.call(request, models.TicketComment)
 
 
 class AsyncProperties(AsyncResource):

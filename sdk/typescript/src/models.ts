@@ -11,6 +11,8 @@ export type Open<T extends string> = T | (string & {});
 
 export type AssetStatus =
   "Active" | "Needs Service" | "Out of Service" | "Retired";
+export type CommentAuthor =
+  "staff" | "vendor" | "resident";
 export type CompanyMode =
   "live" | "sandbox";
 export type EventEntityType =
@@ -169,6 +171,14 @@ export interface Assignee {
   name: string;
 }
 
+/** Who has the work: a member of staff, a vendor, both or nobody. */
+export interface Assignment {
+  /** The member of staff; nobody if left out. */
+  assignee_id?: number | null | undefined;
+  /** The vendor; none if left out. A vendor on hold gets no new work. */
+  vendor_id?: number | null | undefined;
+}
+
 /** The legal entity behind a vendor. Vendors with the same business are relationships with the same entity. */
 export interface Business {
   /** The business's id. */
@@ -177,6 +187,14 @@ export interface Business {
   legal_name: string;
   /** The address of its website; null where none is known. */
   website: string | null;
+}
+
+/** A comment to add to a ticket. */
+export interface CommentCreate {
+  /** What is said. */
+  text: string;
+  /** Whose words they are; those of staff if left out. */
+  author?: CommentAuthor | null | undefined;
 }
 
 /** The company that a key belongs to. */
@@ -922,6 +940,24 @@ export interface TicketChange {
   gone: boolean;
   /** The record at its latest state, as its fetch returns it, to the byte; null if it is gone. */
   record: Ticket | null;
+}
+
+/** A comment on a ticket. It is part of no ticket's record; people see it with the ticket. */
+export interface TicketComment {
+  /** Version of the shape: 1. New fields do not change it. */
+  schema_version: 1;
+  /** What kind of record this is. */
+  entity_type: "ticket_comment";
+  /** The record's id, stable for its life; where the record can be fetched, the id in the path. */
+  entity_id: number;
+  /** The ticket's id. */
+  ticket_id: number;
+  /** What is said. */
+  text: string;
+  /** Whose words they are. */
+  author: Open<CommentAuthor>;
+  /** When the record was created. */
+  created_at: string;
 }
 
 /** A ticket to open. Its status is always Open. */

@@ -96,6 +96,40 @@ export class Tickets extends Resource {
   ): Promise<Answered<models.Ticket>> {
     return this.client.call({ method: "POST", path: path`/tickets/${ticketId}/photos`, body, options });
   }
+
+  /**
+   * Assign a ticket.
+   *
+   * Sets who has the work: a member of staff, a vendor, both, or with an object without keys nobody. It replaces the
+   * assignment: whom the body does not name has the ticket no more. `GET /staff` and `GET /vendors` have the ids. The
+   * assignment that the ticket has already changes nothing. Fires no event.
+   *
+   * @param ticketId The ticket's `entity_id`.
+   */
+  assign(
+    ticketId: number,
+    body: models.Assignment = {},
+    options: WriteOptions = {},
+  ): Promise<Answered<models.Ticket>> {
+    return this.client.call({ method: "PUT", path: path`/tickets/${ticketId}/assignment`, body, options });
+  }
+
+  /**
+   * Comment on a ticket.
+   *
+   * Adds a comment, which people see with the ticket in the console. The ticket's record and its `updated_at` stay as
+   * they are. A comment of staff or of a vendor counts as work: a ticket that a resident filed is quiet anew from then
+   * on (`ticket.stale`). Comments cannot be listed: staff write there for one another. Fires no event.
+   *
+   * @param ticketId The ticket's `entity_id`.
+   */
+  comment(
+    ticketId: number,
+    body: models.CommentCreate,
+    options: WriteOptions = {},
+  ): Promise<Answered<models.TicketComment>> {
+    return this.client.call({ method: "POST", path: path`/tickets/${ticketId}/comments`, body, options });
+  }
 }
 
 /** `client.properties`. */

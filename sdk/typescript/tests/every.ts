@@ -18,7 +18,6 @@ const results: Record<string, unknown> = {};
 results["scope"] = (await client.whoami()).key.scope;
 results["openapi"] = (await client.openapi())["openapi"];
 
-results["staff"] = (await client.staff.list({ limit: 1 }).page()).limit;
 results["found"] = (await client.search({ external_id: "nothing has it", kind: "unit" })).data.length;
 
 const property = await client.properties.get((await first(client.properties.list())).entity_id);
@@ -42,6 +41,9 @@ await client.tickets.get(ticket.entity_id);
 results["listed"] = (await first(client.tickets.list({ unit_id: unit.entity_id, updated_since: begun }))).title;
 const note = "Done and tested it twice.";
 results["status"] = (await client.tickets.changeStatus(ticket.entity_id, { status: "Completed", note })).status;
+const member = await first(client.staff.list());
+results["assignee"] = (await client.tickets.assign(ticket.entity_id, { assignee_id: member.entity_id })).assignee?.name;
+results["comment"] = (await client.tickets.comment(ticket.entity_id, { text: "Done. 🚿" })).author;
 results["photo"] =
   (await client.tickets.createPhoto(ticket.entity_id, { photo_url: "https://photos.example/1.jpg" })).photo_url;
 

@@ -1,8 +1,9 @@
-"""The back-office RPCs of tickets. Each one is a command: idempotent and audited."""
+"""The back-office RPCs of tickets, and what integrations do by the same commands: idempotent and audited."""
 
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
@@ -13,7 +14,10 @@ from google.protobuf.message import Message
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.records import bodies
+from chassis.records.shapes import encode
 from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import printed
+from chassis.writes import idempotency
 from chassis.writes.commands import Command, CommandRunner, claim_of_actor
 from chassis.writes.commands import fields as given_fields
 from chassis.writes.editing import EditableFields, LockedRecord, RecordEditor, RecordWording, audited_columns
@@ -136,14 +140,29 @@ class TicketCommandsService:
                 if name in after and after[name] != ticket[name]:
                     now = await write.name_of(command.connection, command.company_id, name, ticket[name])
                     fields.check_assignment_seen(name, seen, ticket[name], now)
-            vendor_id = after.get("vendor_id")
-            on_hold = vendor_id is not None and await write.is_on_hold(
-                command.connection, command.company_id, vendor_id
-            )
-            fields.check_vendor(ticket["vendor_id"], vendor_id, on_hold=on_hold)
+            await _check_vendor(command, ticket, after.get("vendor_id"))
             return after
 
         return await self._change(request, call, pb.AssignTicketResponse, "assigned", fields.STAFF, assign)
+
+    async def SetTicketAssignment(
+        self, request: pb.SetTicketAssignmentRequest, call: identity.Call
+    ) -> pb.SetTicketAssignmentResponse:
+        sent, canonical = bodies.decode(inputs.Assignment, request.body)
+        operation = f"PUT /tickets/{request.ticket_id}/assignment"
+        claim = idempotency.claim_of(request, identity.caller(call), operation, canonical)
+        after = msgspec.structs.asdict(sent)
+        named = {name: entity_id for name, entity_id in after.items() if entity_id is not None}
+
+        async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> Mapping[str, object]:
+            await _check_vendor(command, ticket, after["vendor_id"])
+            return after
+
+        async def work(command: Command) -> bytes:
+            return (await self._changed(command, request.ticket_id, "assigned", fields.STAFF, assign)).json
+
+        prepare = functools.partial(self._find_people, claim.company_id, named)
+        return pb.SetTicketAssignmentResponse(reply=await self.commands.write(call, claim, 200, work, prepare))
 
     async def _find_people(self, company_id: int, named: Mapping[str, int]) -> None:
         lacking = await write.lacking(self.database, company_id, named)
@@ -152,7 +171,7 @@ class TicketCommandsService:
             await self.replicas.fetch(company_id, {kinds[name]: named[name] for name in lacking})
             for name in await write.lacking(self.database, company_id, named):
                 noun = {"assignee_id": "member of staff", "vendor_id": "vendor"}[name]
-                raise Refusal(404, "not_found", f"The company has no {noun} with that id.", name)
+                raise Refusal(404, "not_found", f"The company has no {noun} with that id; check the id.", name)
 
     async def CommentOnTicket(
         self, request: pb.CommentOnTicketRequest, call: identity.Call
@@ -162,17 +181,23 @@ class TicketCommandsService:
 
         async def work(command: Command) -> pb.CommentOnTicketResponse:
             locked = await self.editor.lock(command, request.ticket_id)
-            at = command.next_instant(locked.row["updated_at"])
-            comment_id = await _add_comment(command, locked.row["id"], fields.COMMENT, comment.body, author, at)
-            # A comment changes neither the ticket's version nor its updated_at.
-            columns = _staleness_after(locked, author, at)
-            if columns:
-                await write.save_staleness(command.connection, command.company_id, locked.row["id"], columns)
-            after = {"comment_id": comment_id, "author": author}
-            await command.audit("ticket.commented", "ticket", locked.row["id"], {}, after)
+            await _comment(command, locked, comment.body, author)
             return pb.CommentOnTicketResponse(document=locked.document)
 
         return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)
+
+    async def CreateTicketComment(
+        self, request: pb.CreateTicketCommentRequest, call: identity.Call
+    ) -> pb.CreateTicketCommentResponse:
+        sent, canonical = bodies.decode(inputs.CommentCreate, request.body)
+        operation = f"POST /tickets/{request.ticket_id}/comments"
+        claim = idempotency.claim_of(request, identity.caller(call), operation, canonical)
+
+        async def work(command: Command) -> bytes:
+            locked = await self.editor.lock(command, request.ticket_id)
+            return encode(await _comment(command, locked, sent.text, sent.author or fields.STAFF))
+
+        return pb.CreateTicketCommentResponse(reply=await self.commands.write(call, claim, 201, work))
 
     async def AddTicketPhoto(self, request: pb.AddTicketPhotoRequest, call: identity.Call) -> pb.AddTicketPhotoResponse:
         photo = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
@@ -250,15 +275,38 @@ class TicketCommandsService:
         answered: Callable[..., Response] = response
 
         async def work(command: Command) -> Response:
-            locked = await self.editor.lock(command, request.ticket_id)
-            at = command.next_instant(locked.row["updated_at"])
-            values = await decide_values(command, locked.row, at)
-            if all(locked.row[name] == value for name, value in values.items()):
-                return answered(document=locked.document)
-            values = {**values, **_staleness_after(locked, author, at)}
-            return answered(document=await self.editor.change(command, locked, values, action=action, at=at))
+            return answered(document=await self._changed(command, request.ticket_id, action, author, decide_values))
 
         return await self.commands.run(call, request, response, work)
+
+    async def _changed(
+        self, command: Command, ticket_id: int, action: str, author: str, decide_values: Decide
+    ) -> Document:
+        locked = await self.editor.lock(command, ticket_id)
+        at = command.next_instant(locked.row["updated_at"])
+        values = await decide_values(command, locked.row, at)
+        if all(locked.row[name] == value for name, value in values.items()):
+            return locked.document
+        values = {**values, **_staleness_after(locked, author, at)}
+        return await self.editor.change(command, locked, values, action=action, at=at)
+
+
+async def _check_vendor(command: Command, ticket: Record, vendor_id: int | None) -> None:
+    """Raises Refusal 422 if a vendor on hold would get the ticket."""
+    on_hold = vendor_id is not None and await write.is_on_hold(command.connection, command.company_id, vendor_id)
+    fields.check_vendor(ticket["vendor_id"], vendor_id, on_hold=on_hold)
+
+
+async def _comment(command: Command, locked: LockedTicket, body: str, author: fields.Author) -> records.TicketComment:
+    """Adds a comment, which changes neither the ticket's version nor its updated_at."""
+    at, ticket_id = command.next_instant(locked.row["updated_at"]), locked.row["id"]
+    comment_id = await _add_comment(command, ticket_id, fields.COMMENT, body, author, at)
+    columns = _staleness_after(locked, author, at)
+    if columns:
+        await write.save_staleness(command.connection, command.company_id, ticket_id, columns)
+    after = {"comment_id": comment_id, "author": author}
+    await command.audit("ticket.commented", "ticket", ticket_id, {}, after)
+    return records.TicketComment(1, "ticket_comment", comment_id, ticket_id, body, author, printed(at))
 
 
 def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, datetime.datetime | None]:

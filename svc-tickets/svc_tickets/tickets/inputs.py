@@ -110,16 +110,27 @@ CLEARABLE_TEXTS = ("description", "subcategory", "room", "room_instance", "prefe
 
 
 class Assignment(msgspec.Struct, kw_only=True):
-    """The new assignment of a ticket; fields that are left out stay."""
+    """Who has the work: a member of staff, a vendor, both or nobody."""
 
     assignee_id: RecordId | None = None
+    """The member of staff; nobody if left out."""
     vendor_id: RecordId | None = None
+    """The vendor; none if left out. A vendor on hold gets no new work."""
 
 
 class Comment(msgspec.Struct, kw_only=True):
     """A comment to add."""
 
     body: Annotated[str, Text(blank=False)]
+
+
+class CommentCreate(msgspec.Struct, kw_only=True):
+    """A comment to add to a ticket."""
+
+    text: Annotated[str, Text(blank=False)]
+    """What is said."""
+    author: fields.Author | None = None
+    """Whose words they are; those of staff if left out."""
 
 
 class Photo(msgspec.Struct, kw_only=True):

@@ -105,6 +105,21 @@ TICKET = Shape(
 TicketRenderer = Renderer[Ticket]
 
 
+class TicketComment(msgspec.Struct, frozen=True, gc=False):
+    """A comment on a ticket. It is part of no ticket's record; people see it with the ticket."""
+
+    schema_version: Literal[1]
+    entity_type: Literal["ticket_comment"]
+    entity_id: int
+    ticket_id: int
+    """The ticket's id."""
+    text: str
+    """What is said."""
+    author: fields.Author
+    """Whose words they are."""
+    created_at: str
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):
     """An event's `change` (spec 6.2). `from` is a word of Python's, hence the other name here."""
 

@@ -74,7 +74,7 @@ async def test_a_ticket_that_the_company_does_not_have_is_not_found(
     unknown_id = {"unknown": 10**12, "of another company": ticket_id, "impossible": -1}[fault]
     sent = CHANGES[rpc] | ({"assignee_id": 31} if who is not staff and rpc == "AssignTicket" else {})
     refused = await refusal_of(run_command(client, rpc, who, ticket_id=unknown_id, **sent))
-    assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
+    assert (refused.status, refused.message) == (404, "The company has no ticket with that id; check the id.")
 
 
 @pytest.mark.parametrize("rpc", [name for name in CHANGES if name != "CommentOnTicket"])
@@ -269,7 +269,7 @@ async def test_a_long_list_of_comments_comes_in_pages(
 async def test_other_kinds_of_actor_may_not_read_comments(client: Any, ticket_id: int) -> None:
     request = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id)
     refused = await refusal_of(client("ListTicketComments", request, Identity(OPERATOR, "operator", 8)))
-    assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
+    assert (refused.status, refused.message) == (404, "The company has no ticket with that id; check the id.")
 
 
 # Status

@@ -185,5 +185,5 @@ async def test_another_companys_photo_is_unknown(client: Any, staff: Any) -> Non
     await add(client, ticket_id, FIRST)
     other = Identity("staff", "gateway", 2, staff_id=31)
     refused = await refusal_of(run_command(client, "RemoveTicketPhoto", other, ticket_id=ticket_id, photo_url=FIRST))
-    assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
+    assert (refused.status, refused.message) == (404, "The company has no ticket with that id; check the id.")
     assert await photos_of(client, staff, ticket_id) == [(FIRST, "", "caller:1", True)]

@@ -69,7 +69,7 @@ UNTITLED = "Failed at an inspection"
 
 def no_such_ticket() -> Refusal:
     """The refusal in the back office."""
-    return Refusal(404, "not_found", "The company has no ticket with that id.")
+    return Refusal(404, "not_found", "The company has no ticket with that id; check the id.")
 
 
 def no_such_photo() -> Refusal:
