@@ -17,6 +17,7 @@ from chassis.http.port import Listening, Port
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
+from chassis.writes.idempotency import KeyUses
 from chassis.writes.retention import every_slot
 from gateway import config, tables
 from gateway.http import replies
@@ -66,7 +67,8 @@ from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.queries import IDENTIFIED
 from gateway.identity.staff.service import StaffService
 from gateway.identity.usage.service import KeyUsageService
-from makeready.common.v1 import lookup_pb2
+from gateway.sandbox.triggers.service import TriggersService
+from makeready.common.v1 import idempotency_pb2, lookup_pb2
 from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import (
     accounts_pb2,
@@ -75,6 +77,7 @@ from makeready.identity.v1 import (
     identity_pb2,
     key_usage_pb2,
     requests_pb2,
+    sandbox_pb2,
     sessions_pb2,
     staff_commands_pb2,
     staff_pb2,
@@ -92,18 +95,21 @@ CONSUMERS = {
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     checks = KeyChecks(settings.key_checks)
-    own_rpcs = serve_identity(app, settings, checks)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
+    own_rpcs = serve_identity(app, settings, checks, clients)
     open_api(app, settings, clients, api_handler(app, settings, clients, own_rpcs, checks))
     return app
 
 
-def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> OwnService:
-    """Serves the RPCs about companies, people and keys; returns those of integrations."""
+def serve_identity(
+    app: App, settings: config.Config, checks: KeyChecks, clients: Mapping[str, ServiceClient]
+) -> OwnService:
+    """Serves the RPCs about companies, people and keys, and of sandboxes; returns those of integrations."""
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
+    app.forgets(schema.idempotency)
     passwords = Passwords()
     companies = CompaniesService(app.database, commands, instants.now, passwords)
     app.serve(_service(identity_pb2, "CompaniesService"), companies)
@@ -141,11 +147,15 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks) -> OwnS
     app.background("sessions", functools.partial(every_slot, sessions.purge))
     replicas = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(_service(replicas_pb2, "ReplicaSourceService"), replicas)
+    triggers = TriggersService(app.database, clients, app.clocks)
+    app.serve(_service(sandbox_pb2, "TriggersService"), triggers)
     return OwnService(
         {
+            idempotency_pb2.GetKeyUseRequest: KeyUses(app.database, schema.idempotency).GetKeyUse,
             requests_pb2.FollowRequestsRequest: request_feed.FollowRequests,
             staff_pb2.ListMembersRequest: staff.ListMembers,
             lookup_pb2.FindRecordsRequest: lookup.FindRecords,
+            sandbox_pb2.CreateTriggerRequest: triggers.CreateTrigger,
         }
     )
 
@@ -175,8 +185,9 @@ def api_handler(
     app.lifecycle.on_stop(requests.stop)
     waiting = Waiting(app.transport, shared_limits)
     app.background("waiting", waiting.run)
-    calls = Calls({**clients, OWN_SERVICE: own_rpcs})
-    writes = Writes(app.database, calls, clients)
+    services: dict[str, ServiceClient | OwnService] = {**clients, OWN_SERVICE: own_rpcs}
+    calls = Calls(services)
+    writes = Writes(app.database, calls, services)
     app.background("idempotency-note-retention", functools.partial(every_slot, writes.delete_old))
     admission = Admission(keys, limits, app.rpcs)
     cursors = Cursors(settings.cursor_keys)

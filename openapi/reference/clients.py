@@ -232,11 +232,11 @@ class _Walk:
         success = next(response for status, response in described["responses"].items() if status.startswith("2"))
         if operation.kind == "snapshot":
             return _named(success["content"]["application/x-ndjson"]["schema"]["contentSchema"]["items"]), ""
-        name = _named(_json(success))
+        schema = _json(success)
         if operation.kind not in ("list", "feed"):
-            return name, ""
-        items = self.schemas[name]["properties"]["data"]["items"]
-        return _named(items) if "$ref" in items else "Event", name
+            return _model(schema), ""
+        name = _named(schema)
+        return _model(self.schemas[name]["properties"]["data"]["items"]), name
 
     def _codes(self, response: Schema) -> Iterator[str]:
         if "$ref" in response:
@@ -330,6 +330,11 @@ def _json(message: Schema) -> Schema:
     """The schema of a body of JSON; empty if there is none."""
     schema: Schema = message.get("content", {}).get("application/json", {}).get("schema", {})
     return schema
+
+
+def _model(schema: Schema) -> str:
+    """The model of an answer or item: see `Call.answer`."""
+    return "Event" if "anyOf" in schema else _named(schema)
 
 
 def _named(schema: Schema) -> str:

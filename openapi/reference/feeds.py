@@ -44,16 +44,25 @@ def page_example(item: object) -> Schema:
     return {"data": [item], "next_cursor": None, "resume_cursor": CURSOR, "limit": LIMIT_DEFAULT}
 
 
+def any_event() -> Schema:
+    """An envelope."""
+    return {"anyOf": [{"$ref": REF + deliveries.schema_name(event)} for event in events.EVENTS]}
+
+
+def event_example(example: Example) -> Schema:
+    first = events.EVENTS[0]
+    return deliveries.example(first, example(first.data))
+
+
 def event_page() -> Schema:
     """A page of events, with their numbers."""
     page = _page("")
     properties = page["properties"]
-    envelopes = [{"$ref": REF + deliveries.schema_name(event)} for event in events.EVENTS]
     data = {
         "description": "The envelopes, byte for byte as they are delivered, ascending by number; `[]` where there are "
         "none. Ignore events whose key you do not know.",
         "type": "array",
-        "items": {"anyOf": envelopes},
+        "items": any_event(),
         "maxItems": LIMIT_MAX,
     }
     numbers = {
@@ -78,8 +87,7 @@ def request_page() -> Schema:
 
 
 def event_page_example(example: Example) -> Schema:
-    first = events.EVENTS[0]
-    page = page_example(deliveries.example(first, example(first.data)))
+    page = page_example(event_example(example))
     return {"data": page["data"], "positions": [1042]} | page
 
 

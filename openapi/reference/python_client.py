@@ -212,8 +212,10 @@ def _parameter(parameter: Field) -> str:
 def _made(call: Call, a: str, client: str) -> tuple[str, str]:
     """What the method returns, and the expression that makes it."""
     answer = f"models.{call.answer}" if call.answer else "dict[str, Any]"
-    if call.answer == "Event":
+    if call.answer == "Event" and call.page:
         return f"{a}EventFeed", f"{a}EventFeed({client}, request)"
+    if call.answer == "Event":
+        return answer, f"{client}.event(request)"
     return {
         "list": (f"{a}Pages[{answer}]", f"{a}Walk({client}, request, Page[{answer}])"),
         "feed": (f"{a}Feed[{answer}]", f"{a}Walk({client}, request, FeedPage[{answer}])"),

@@ -152,8 +152,11 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
     if operation.kind == "write":
         write = WRITES[f"{route.method} {route.path}"]
         headers |= _headers("X-Idempotent-Replay")
-        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer) | write.differing})
-        links = _links(_COLLECTIONS.get(write.answer, route.path), "$response.body#/entity_id")
+        is_event = write.answer == "Event"
+        schema = feeds.any_event() if is_event else {"$ref": REF + write.answer}
+        answer = feeds.event_example(example) if is_event else example(write.answer) | write.differing
+        content = json_content(schema, {"answer": answer})
+        links = {} if is_event else _links(_COLLECTIONS.get(write.answer, route.path), "$response.body#/entity_id")
         return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
     if operation.kind == "list":
         record = record_of[route.path.rpartition("/")[2]]

@@ -80,6 +80,8 @@ TAGS = {
     "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
     "order in which they were stored.",
     "Webhooks": "Subscriptions to the events, their deliveries, tests and replays.",
+    "Sandbox": "What only a sandbox has: a company to try things in, whose keys begin with `mk_test_`. Keys of live "
+    "companies are answered with 404.",
 }
 
 LISTS_AND_FETCHES = {
@@ -599,6 +601,33 @@ WRITES = {
         },
         {"waiting": 312, "succeeded": 0},
     ),
+    "POST /sandbox/triggers": Write(
+        "Trigger an event",
+        "Makes an event happen in a sandbox by its real cause: the commands that people give in the administrator "
+        "interface, and the sweep that the clock would start. Deliveries, feeds and records show it as they show any "
+        "other. The answer is the event as `GET /events` has it, once it is there. A record may be named that it is to "
+        "happen to: see the fields. Where none is named, a new one is made, in the property `Sandbox triggers`, which "
+        "is made once; what that takes, such as a move-in before a turn can change, may fire events of its own first. "
+        "`inspection.stale` moves the date of an inspection whose day is not over. The commands are those of the "
+        "administrator who minted the key.",
+        "TriggerCreate",
+        201,
+        "Event",
+        {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
+        {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not valid: not one JSON object, "
+            "an unknown key, `event` missing, a record that does not go with the event, a value of a wrong type.",
+            404: "The record is not visible to the key, or the key's company is live.",
+            422: "`event` is outside its enum; or it can't happen to the record: the ticket is closed or no resident "
+            "filed it, the inspection is completed or was stale before, the vendor is on hold, the turn is over, not "
+            "current or without a `move_out_date`; or the key has no minting administrator on record.",
+        },
+        {
+            400: "vendor_id does not go with this event; it takes ticket_id, or no record.",
+            404: "No ticket with that id is visible to this key; check the id and the key.",
+            422: "The vendor is on hold already; name one that is not, or release it first.",
+        },
+    ),
 }
 # Schemas that a Struct can't express: its field accepts more, and the service refuses that with codes of its own.
 AMENDED: dict[str, dict[str, Any]] = {
@@ -643,6 +672,7 @@ PUBLIC_NAMES = {
     "OccupancyRecordStatus": "OccupancyStatus",
     "Named": "Reference",
     "SubscriptionEvents": "EventKey",
+    "TriggerCreateEvent": "EventKey",
     "WebhookReplayEvents": "EventKey",
     "WebhookFilterCategories": "TicketCategory",
     "WebhookFilterPriorities": "TicketPriority",

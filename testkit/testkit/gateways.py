@@ -134,6 +134,11 @@ class Operator:
         company_id: int = created.company.id
         return company_id
 
+    async def sandbox(self, timezone: str = "") -> int:
+        request = pb.CreateCompanyRequest(name="Maple Sandbox", timezone=timezone, is_sandbox=True)
+        company_id: int = (await self("CreateCompany", request)).company.id
+        return company_id
+
     async def administrator(self, company_id: int) -> str:
         email = f"ada{next(self._names)}-{company_id}@example.com"
         await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))

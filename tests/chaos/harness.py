@@ -30,8 +30,11 @@ HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status
 class Harness(Processes):
     """Operator calls, companies and database checks on the running processes. Use `running_harness`."""
 
-    async def company(self, name: str) -> Company:
-        created = await self.operator("gateway", identity_pb2.CreateCompanyRequest(name=name))
+    async def sandbox(self, name: str) -> Company:
+        return await self.company(name, is_sandbox=True)
+
+    async def company(self, name: str, *, is_sandbox: bool = False) -> Company:
+        created = await self.operator("gateway", identity_pb2.CreateCompanyRequest(name=name, is_sandbox=is_sandbox))
         company_id: int = created.company.id
         email = f"admin@{company_id}.test"
         request = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)

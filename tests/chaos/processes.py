@@ -145,6 +145,9 @@ class Processes:
         new_file.write_text(f"{point} {how}")
         new_file.rename(self._failpoint_file(name))
 
+    def disarm(self, name: str) -> None:
+        self._failpoint_file(name).unlink(missing_ok=True)
+
     async def killed_at_point(self, name: str) -> None:
         """Waits until the service was killed at its point."""
         service = self.services[name]
@@ -204,7 +207,7 @@ class Processes:
             server.start()
         for name in names or self.names:
             service = self.services[name]
-            self._failpoint_file(name).unlink(missing_ok=True)
+            self.disarm(name)
             if not service.is_running:
                 await self.start(name)
             elif self.is_stopped(name):

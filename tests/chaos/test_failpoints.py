@@ -27,6 +27,7 @@ ELSEWHERE = {
     "svc-webhooks/tests/feed/test_replays.py": {"replay-queued"},
     "tests/e2e/test_console_imports.py": {"import-before-commit", "import-after-commit"},
     "tests/chaos/test_one_key.py": {"api-refused"},
+    "tests/chaos/test_triggers.py": {"trigger-step"},
 }
 
 

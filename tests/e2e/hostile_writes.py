@@ -99,13 +99,14 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
     "PUT /webhooks/{sub_id}/filter": lambda _: [
         {"property_ids": [1, 2], "categories": ["Leak", "HVAC"], "priorities": ["High"]}
     ],
+    "POST /sandbox/triggers": lambda world: [{"event": "ticket.status_changed", "ticket_id": world.ticket_id}],
     "POST /webhooks": lambda _: [{"destination_url": DESTINATION, "events": ["pm.stale", "vendor.hold"]}],
 }
 
 
 @dataclass
 class World:
-    """A company on a running system, with a record for every write."""
+    """A sandbox on a running system, with a record for every write."""
 
     system: System
     company: Company
@@ -125,7 +126,7 @@ class World:
 
     @classmethod
     def of(cls, system: System) -> World:
-        company = system.company("Hostile")
+        company = system.company("Hostile", "--sandbox")
         company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
         names = ["Open", "Occupied", *(f"Vacant {number}" for number in range(VACANT_UNITS))]
         company.import_rows("units", [{"external_id": name, "property": "P1", "name": name} for name in names])

@@ -101,6 +101,10 @@ def make_true(body: dict[str, Any]) -> None:
     body.update(visible(body))
     if "destination_url" in body:
         body["destination_url"] = WORLD["destination_url"]
+    if "event" in body:  # which record goes with the event of a trigger, no schema says
+        event = body.pop("event")
+        body.clear()
+        body["event"] = event
     if "photo_url" in body:  # a schema has no word for an absolute http or https address
         body["photo_url"] = "https://photos.test/1.jpg"
     if "unit_id" in body:

@@ -1,6 +1,6 @@
-"""A request that fails several checks gets the error of the first: path, verb, bearer, company, rate, scope, query,
-Idempotency-Key, body, the key's earlier use, administrator, record, rules. (test_retries.py checks the place of the
-vault in this order, with a system without one.)"""
+"""A request that fails several checks gets the error of the first: path, verb, bearer, company, rate, scope, sandbox,
+query, Idempotency-Key, body, the key's earlier use, administrator, record, rules. (test_retries.py checks the place of
+the vault in this order, with a system without one.)"""
 
 from __future__ import annotations
 
@@ -45,15 +45,16 @@ class Check:
 
 @dataclass
 class Scene:
-    """A company, an inactive one, and API keys with any combination of faults, minted on demand."""
+    """A sandbox, an inactive company, a live one, and API keys with any combination of faults, minted on demand."""
 
     house: House
     closed: Company
+    live: Company
     used: dict[str, tuple[str, Target]] = field(default_factory=dict)
     keys: dict[frozenset[str], tuple[str, float]] = field(default_factory=dict)
 
     def key(self, traits: frozenset[str]) -> str:
-        """An API key with these traits: revoked, inactive, exhausted, read, nobody."""
+        """An API key with these traits: revoked, inactive, exhausted, read, live, nobody."""
         if not traits:
             return self.house.key()
         key, minted_at = self.keys.get(traits, ("", 0.0))
@@ -65,7 +66,8 @@ class Scene:
         return key
 
     def _made(self, traits: frozenset[str]) -> str:
-        system, company = self.house.system, self.closed if "inactive" in traits else self.house.company
+        system, company = self.house.system, self.live if "live" in traits else self.house.company
+        company = self.closed if "inactive" in traits else company
         words = ["--scope", "read" if "read" in traits else "write"]
         words += [] if "nobody" in traits else ["--administrator", company.email]
         if "exhausted" in traits and company is self.closed:
@@ -135,6 +137,10 @@ def _nobody(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
     return replace(draft, traits=draft.traits | {"nobody"}) if write.needs_administrator else None
 
 
+def _live(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
+    return replace(draft, traits=draft.traits | {"live"}) if "/sandbox/" in write.name else None
+
+
 def _unknown_record(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
     if write is TICKET:
         return _changed({"unit_id": NOBODYS}, draft)
@@ -152,6 +158,7 @@ CHECKS = (
     Check("company", 403, "company_inactive", _trait("inactive")),
     Check("rate", 429, "rate_limited", _trait("exhausted")),
     Check("scope", 403, "insufficient_scope", _trait("read")),
+    Check("sandbox", 404, "not_found", _live),
     Check("query", 400, "invalid_request", _with(query="?nonsense=1")),
     Check("key", 400, "idempotency_key_required", _with(idempotency_key=None)),
     Check("body", 400, "invalid_request", _malformed),
@@ -161,15 +168,15 @@ CHECKS = (
     Check("record", 404, "not_found", _unknown_record),
     Check("rules", 422, "", _unfit),
 )
-OF_API_KEYS = ("bearer", "company", "rate", "scope", "administrator")
+OF_API_KEYS = ("bearer", "company", "rate", "scope", "sandbox", "administrator")
 NEIGHBOURS = tuple(itertools.pairwise(OF_API_KEYS))
 
 
 @pytest.fixture(scope="module")
 def scene(system: System) -> Scene:
-    house = House(system, system.company("Order of checks"))
+    house = House(system, system.company("Order of checks", "--sandbox"))
     house.fill()
-    return Scene(house, system.company("Closed"))
+    return Scene(house, system.company("Closed"), system.company("Live"))
 
 
 def refusal(answer: Answer) -> tuple[int, str]:

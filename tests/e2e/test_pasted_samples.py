@@ -57,18 +57,23 @@ def demo(states: Path) -> Iterator[System]:
 
 
 def samples(demo: System, label: str) -> list[tuple[str, str, str]]:
-    """The name, the demo's key and the text of the example of each operation in a language.
+    """The name, the demo's key and the text of the example of each operation in a language. What only sandboxes have is
+    sent with the key of one.
 
     Writes are sent with one key, as what names a row of the caller's has its `Idempotency-Key`. A language's reads have
     a key of their own, as together they are more than a minute's requests.
     """
     reading = demo.mint(demo.demo["company_id"], "read", demo.demo["administrator"]["email"])
+    trying = demo.company("Examples", "--sandbox").keys["write"]
+
+    def key_for(method: str, path: str) -> str:
+        if path.startswith("/sandbox/"):
+            return trying
+        writing: str = demo.demo["keys"]["write"]
+        return reading if method == "get" and "replays" not in path else writing
+
     return [
-        (
-            f"{method.upper()} {path}",
-            reading if method == "get" and "replays" not in path else demo.demo["keys"]["write"],
-            sample["source"],
-        )
+        (f"{method.upper()} {path}", key_for(method, path), sample["source"])
         for path, operations in demo.get("/openapi.json").json["paths"].items()
         for method, operation in operations.items()
         for sample in operation["x-codeSamples"]

@@ -50,7 +50,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Iterator[Company]:
-    company = system.company("Schemathesis")
+    company = system.company("Schemathesis", "--sandbox")
     for kind, row in ROWS.items():
         company.import_rows(kind, [row])
     vacant = [ROWS["units"] | {"external_id": f"V{number}"} for number in range(examples(VACANT_UNITS))]

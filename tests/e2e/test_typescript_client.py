@@ -37,8 +37,8 @@ SETTLES_SECONDS = 120
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    """A company with one record of every kind."""
-    company = system.company("Callers in TypeScript")
+    """A sandbox with one record of every kind."""
+    company = system.company("Callers in TypeScript", "--sandbox")
     place = {"external_id": "P1", "property": "P1"}
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{**place, "external_id": "U1", "name": "Unit 1"}])
@@ -103,6 +103,7 @@ def test_every_operation_is_called_and_answers(
         "matched": 1,
         "missing": ["NotFound", 404, "not_found", True],
         "refused": 400,
+        "triggered": "Elm Court",
     }
     mine = [delivery for delivery in receiver.deliveries if delivery.path == "/typescript"]
     assert mine and all(delivery.is_signed_with(secret) for delivery in mine)

@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class House:
-    """A company with units, half of them occupied; each unit is used by one write at most."""
+    """A sandbox with units, half of them occupied; each unit is used by one write at most."""
 
     system: System
     company: Company
@@ -186,6 +186,10 @@ def _filter(house: House) -> Target:
     return Target(f"/webhooks/{house.subscribed()}/filter", body)
 
 
+def _trigger(house: House) -> Target:
+    return Target("/sandbox/triggers", {"event": "ticket.status_changed", "ticket_id": house.open_ticket()})
+
+
 TICKET = Write(
     "POST /tickets",
     "svc-tickets",
@@ -289,7 +293,30 @@ FILTER = Write(
     (422, {"priorities": ["Urgent"]}),
     (422, {"categories": []}),
 )
-ALL = (TICKET, STATUS_CHANGE, PHOTO, ASSIGNMENT, COMMENT, NOTICE, MOVE_IN, SUBSCRIPTION, TEST, REPLAY, FILTER)
+TRIGGER = Write(
+    "POST /sandbox/triggers",
+    "gateway",
+    201,
+    _trigger,
+    ({"event": "ticket.stale"}, {"ticket_id": None}, {"ticket_id": NOBODYS}),
+    {"event": 5},
+    (422, {"event": "ticket.closed"}),
+    (422, {"event": "ticket.stale"}),  # no resident filed it
+)
+ALL = (
+    TICKET,
+    STATUS_CHANGE,
+    PHOTO,
+    ASSIGNMENT,
+    COMMENT,
+    NOTICE,
+    MOVE_IN,
+    SUBSCRIPTION,
+    TEST,
+    REPLAY,
+    FILTER,
+    TRIGGER,
+)
 WRITES = {write.name: write for write in ALL}
 
 

@@ -34,6 +34,7 @@ POINTS = (
     "day-dropped",  # one of a day's partitions is dropped
     "feed-shortened",  # some of a company's oldest events are deleted from its feed, their day is not dropped
     "replay-queued",  # some of a replay's deliveries are due, others not yet
+    "trigger-step",  # a trigger of a sandbox has done some of its steps, and not the next
     "erasure-begun",  # a subscription is deleted, its history not
     "erasure-batch",  # some of its history is deleted
 )

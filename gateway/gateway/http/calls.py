@@ -21,7 +21,7 @@ class OwnService:
         self._methods = methods
 
     async def call(
-        self, request: Any, response: Any, *, identity: Identity, request_id: str, deadline_seconds: float
+        self, request: Any, response: Any, *, identity: Identity, request_id: str = "", deadline_seconds: float
     ) -> Any:
         """As `ServiceClient.call`."""
         try:

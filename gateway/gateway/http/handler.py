@@ -1,7 +1,7 @@
 """The API handler: checks each request in a fixed order, and has it answered. Every error is in the error envelope.
 
-The order: path, verb, bearer, company, rate, scope, query, Idempotency-Key, body. The service that owns the answer then
-checks the record and its rules.
+The order: path, verb, bearer, company, rate, scope, sandbox, query, Idempotency-Key, body. The service that owns the
+answer then checks the record and its rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from gateway.http.answered import UNKNOWN, AnsweredRequests
 from gateway.http.answers.requests import Answer, ApiRequest
 from gateway.http.outside import Outside
 from gateway.http.request_log import RequestLog
-from gateway.http.routes import PUBLIC, Kind, Operation, resource_of
+from gateway.http.routes import PUBLIC, SANDBOX, Kind, Operation, resource_of
+from gateway.sandbox.rules import no_sandbox
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -99,6 +100,8 @@ class ApiHandler:
                 "This key's scope does not cover this operation; use a key with the scope "
                 f"{' or '.join(sorted(operation.opened_by))}.",
             )
+        if operation.route.path.startswith(SANDBOX) and not caller.identity.is_sandbox:
+            raise no_sandbox()
         return await self._answers[operation.kind](ApiRequest(operation, caller, ids, query, request))
 
 

@@ -21,6 +21,8 @@ OWN_SERVICE = "gateway"
 PUBLIC = "public"
 # A kind's snapshot, and its changes from there on.
 SNAPSHOTS, CHANGES = "/snapshots/", "/changes/"
+# What only the keys of sandboxes have.
+SANDBOX = "/sandbox/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,9 @@ ROUTES = (
     Route("GET", "/webhooks/{sub_id}/replays/{replay_id}", "webhooks.FeedService/GetReplay"),
     Route("GET", "/events", "webhooks.FeedService/ListEvents"),
     Route("GET", "/requests", "identity.RequestFeedService/FollowRequests"),
+    Route("POST", "/sandbox/triggers", "identity.TriggersService/CreateTrigger",
+          "A trigger needs an Idempotency-Key header; send a new key with each trigger.",
+          seconds=30.0),  # it waits for the event
 )  # fmt: skip
 
 Kind = Literal["own", "search", "list", "feed", "snapshot", "fetch", "write", "delete"]

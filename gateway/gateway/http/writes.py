@@ -21,7 +21,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.refusals import Refusal, Unavailable, idempotency_mismatch
 from chassis.runtime.failpoints import failpoint
 from gateway.http.bearer import Caller
-from gateway.http.calls import Calls
+from gateway.http.calls import Calls, OwnService
 from gateway.http.routes import Operation
 from gateway.identity.idempotency import queries
 from gateway.identity.idempotency.queries import Taking
@@ -40,7 +40,7 @@ _Lease = datetime.datetime | None
 class Writes:
     """The writes of all connections."""
 
-    def __init__(self, database: Database, calls: Calls, clients: Mapping[str, ServiceClient]) -> None:
+    def __init__(self, database: Database, calls: Calls, clients: Mapping[str, ServiceClient | OwnService]) -> None:
         self._database = database
         self._calls = calls
         self._clients = clients

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chassis.http.replies import Reply, json
 from gateway.http import encoding, replies
 from gateway.http.encoding import BYTES_MIN, accepted, encoded
-from gateway.http.routes import OPERATIONS, PUBLIC
+from gateway.http.routes import OPERATIONS, PUBLIC, SANDBOX
 from testkit.gateways import Operator
 from testkit.raw_http import Api
 from testkit.stub_contexts import first_id
@@ -89,7 +89,9 @@ async def test_every_operation_answers_the_same_in_both_codings(api: Api, operat
     """An answer to a read is compressed, any other never: so neither is one with a signing secret."""
     company_id = await operator.company()
     keys = [await operator.key(company_id) for _ in range(2)]  # each has its own limit of requests
-    for number, operation in enumerate(OPERATIONS):
+    # What sandboxes have, a live company's key does not find.
+    operations = [operation for operation in OPERATIONS if not operation.route.path.startswith(SANDBOX)]
+    for number, operation in enumerate(operations):
         method, key = operation.route.method, keys[number % 2]
         path = operation.route.path.replace(f"{{{operation.id_field}}}", str(first_id(company_id)))
         path = "/".join("1" if part.startswith("{") else part for part in path.split("/"))

@@ -14,7 +14,7 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.refusals import Refusal, idempotency_in_progress, invalid_request
-from gateway.http.routes import OPERATIONS
+from gateway.http.routes import OPERATIONS, OWN_SERVICE
 from gateway.http.writes import Writes
 from gateway.identity.idempotency import queries
 from gateway.identity.idempotency.queries import Taking
@@ -155,9 +155,12 @@ async def test_a_mismatch_comes_after_the_checks_of_the_service(api: Api, key: s
 
 
 async def test_each_write_of_the_api_is_noted(
-    api: Api, key: str, company_id: int, contexts: Contexts, database: Database
+    api: Api, operator: Operator, contexts: Contexts, database: Database
 ) -> None:
-    writes = [operation for operation in OPERATIONS if operation.kind == "write"]
+    company_id = await operator.sandbox()
+    key = await operator.key(company_id)
+    # A trigger needs contexts with records.
+    writes = [operation for operation in OPERATIONS if operation.kind == "write" and operation.service != OWN_SERVICE]
     for number, operation in enumerate(writes):
         path = operation.route.path.replace("{" + operation.id_field + "}", str(first_id(company_id)))
         answer = await api.request(operation.route.method, path, key, b"{}", Idempotency_Key=f"of {number}")

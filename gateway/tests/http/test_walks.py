@@ -44,6 +44,13 @@ HEADERS = {
 }
 
 
+def is_open(operation: Operation, response: Response) -> bool:
+    """Whether the route was answered. A trigger needs contexts with records: the walks come to its body."""
+    if operation.route.path == "/sandbox/triggers":
+        return response.status == 400 and b"event is required." in response.body
+    return response.status in (200, 201, 204)
+
+
 def path_of(operation: Operation, entity_id: object) -> str:
     """With the id of a record at the first place of one, and 1 at the others, and what the query must have."""
     path = operation.route.path.replace("{" + operation.id_field + "}", str(entity_id))
@@ -77,7 +84,7 @@ class Keys:
 
 @pytest.fixture(scope="module")
 async def keys(operator: Operator) -> Keys:
-    company_id = await operator.company()
+    company_id = await operator.sandbox()  # its keys open the paths of sandboxes, too
     closed = await operator.company("Closed Inc")
     key_id, revoked = await operator.minted(company_id)
     await operator.revoke(key_id)
@@ -153,7 +160,7 @@ async def test_a_scope_opens_its_routes_and_no_other(
     response = await ask(api, operation, None, first_id(keys.company_id), Authorization=authorization)
     assert response.header("RateLimit-Policy") == '"key";q=120;w=60'
     if scope in operation.opened_by:
-        assert response.status in (200, 201, 204)
+        assert is_open(operation, response)
         assert bool(contexts.seen) == (operation.service not in ("", OWN_SERVICE))
     else:
         assert (response.status, response.code) == (403, "insufficient_scope")
@@ -162,7 +169,7 @@ async def test_a_scope_opens_its_routes_and_no_other(
 
 # The table of spec 5.4, written out again so that it does not follow from the code.
 READ = set("/tickets /properties /units /assets /vendors /inspections /turns /meters /webhooks /whoami".split())
-READ |= {"/changes", "/snapshots", "/events", "/requests", "/search", "/staff"}  # beyond the specification
+READ |= {"/changes", "/snapshots", "/events", "/requests", "/sandbox", "/search", "/staff"}  # beyond the specification
 # What a `webhook_only` key opens (spec 5.4, 5.5): these operations "only".
 WEBHOOK_ONLY = {"GET /whoami", "GET /webhooks", "POST /webhooks", "DELETE /webhooks/{sub_id}"}
 
@@ -233,7 +240,7 @@ async def test_any_other_verb_is_answered_with_the_allowed_ones(api: Api, keys: 
 async def test_an_unknown_query_key_is_refused_everywhere(
     api: Api, operation: Operation, operator: Operator, contexts: Contexts
 ) -> None:
-    key = await operator.key(await operator.company())
+    key = await operator.key(await operator.sandbox())
     for query in ("nonsense=1", "Limit=1", "limit%20=1", "x", "x=", "%ff=1", "_=1", "page=2"):
         response = await api.request(
             operation.route.method, with_query(path_of(operation, 1), query), key, b"{}", Idempotency_Key="k"
@@ -248,12 +255,12 @@ async def test_an_unknown_query_key_is_refused_everywhere(
 
 @every_route
 async def test_an_empty_query_is_no_query(api: Api, operation: Operation, operator: Operator) -> None:
-    company_id = await operator.company()
+    company_id = await operator.sandbox()
     key = await operator.key(company_id)
     for query in ("", "&", "#fragment"):
         path = with_query(path_of(operation, first_id(company_id)), query)
         response = await api.request(operation.route.method, path, key, b"{}", Idempotency_Key="k")
-        assert response.status in (200, 201, 204)
+        assert is_open(operation, response)
 
 
 IDS = {name: operation for name, operation in ROUTES.items() if operation.id_field}

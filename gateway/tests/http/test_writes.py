@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from chassis.refusals import Refusal
-from gateway.http.routes import OPERATIONS, Operation
+from gateway.http.routes import OPERATIONS, OWN_SERVICE, Operation
 from testkit.gateways import Operator
 from testkit.patience import PATIENCE_SECONDS
 from testkit.raw_http import Api
@@ -18,7 +18,7 @@ from testkit.stub_contexts import Contexts, fail, first_id, hang
 WRITES = {
     f"{operation.route.method} {operation.route.path}": operation
     for operation in OPERATIONS
-    if operation.kind == "write"
+    if operation.kind == "write" and operation.service != OWN_SERVICE
 }
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 

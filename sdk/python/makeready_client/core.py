@@ -7,7 +7,7 @@ import copy
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -15,7 +15,9 @@ import msgspec
 
 from makeready_client import errors
 from makeready_client.answers import Answer, Response
+from makeready_client.events import decoded
 from makeready_client.exchange import Allowance, Exchange, Settings
+from makeready_client.models import Event
 from makeready_client.requests import Request
 
 T = TypeVar("T")
@@ -27,13 +29,17 @@ OWN_TRANSPORT = (
 
 def read(response: httpx.Response, kind: type[T]) -> T:
     """The answer in a response. Raises errors.ApiError if it is none of the API's."""
-    try:
-        answer = msgspec.json.decode(response.content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise errors.ApiError(response.status_code, "", f"An answer that this version cannot read: {error}") from error
+    answer = _decoded(response, lambda body: msgspec.json.decode(body, type=kind))
     if isinstance(answer, Answer):
         answer.__dict__["_response"] = Response(response.status_code, response.headers, response.content)
     return answer
+
+
+def _decoded(response: httpx.Response, decode: Callable[[bytes], T]) -> T:
+    try:
+        return decode(response.content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise errors.ApiError(response.status_code, "", f"An answer that this version cannot read: {error}") from error
 
 
 class _Reading(threading.local):
@@ -118,6 +124,10 @@ class Core(_Configured):
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
         return read(self.respond(request), kind)
 
+    def event(self, request: Request) -> Event:
+        """The event that a request is answered with. Raises as `call`."""
+        return _decoded(self.respond(request), decoded)
+
     def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""
         http = self._connections.http()
@@ -192,6 +202,10 @@ class AsyncCore(_Configured):
     async def call(self, request: Request, kind: type[T]) -> T:
         """The answer to a request. Raises errors.ApiError or errors.ConnectionFailed."""
         return read(await self.respond(request), kind)
+
+    async def event(self, request: Request) -> Event:
+        """As `Core.event`."""
+        return _decoded(await self.respond(request), decoded)
 
     async def respond(self, request: Request, *, is_stream: bool = False) -> httpx.Response:
         """The response; with its body, unless that is a stream. Raises as `call`."""

@@ -1189,6 +1189,56 @@ class Requests(Resource):
         return Walk(self.client, request, FeedPage[models.LoggedRequest])
 
 
+class Sandbox(Resource):
+    """Sandbox: `client.sandbox`."""
+
+    def create_trigger(
+        self,
+        *,
+        event: models.EventKey,
+        ticket_id: int | None = None,
+        turn_id: int | None = None,
+        vendor_id: int | None = None,
+        inspection_id: int | None = None,
+        property_id: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Event:
+        """Trigger an event.
+
+        Makes an event happen in a sandbox by its real cause: the commands that people give in the administrator
+        interface, and the sweep that the clock would start. Deliveries, feeds and records show it as they show
+        any other. The answer is the event as `GET /events` has it, once it is there. A record may be named that
+        it is to happen to: see the fields. Where none is named, a new one is made, in the property `Sandbox
+        triggers`, which is made once; what that takes, such as a move-in before a turn can change, may fire
+        events of its own first. `inspection.stale` moves the date of an inspection whose day is not over. The
+        commands are those of the administrator who minted the key.
+
+        event: The event's key.
+        ticket_id: The ticket of `ticket.status_changed` or `ticket.stale`.
+        turn_id: The turn of `turn.status_changed` or `turn.schedule_changed`; that of the new task of
+        `turn.task.stale`.
+        vendor_id: The vendor of `vendor.hold`.
+        inspection_id: The inspection of `inspection.stale`.
+        property_id: The property of the new ticket of `ticket.created`, of the notice of
+        `property.notice.published`, or of the new task of `pm.stale`.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            "/sandbox/triggers",
+            body={
+                "event": event,
+                "ticket_id": ticket_id,
+                "turn_id": turn_id,
+                "vendor_id": vendor_id,
+                "inspection_id": inspection_id,
+                "property_id": property_id,
+            },
+            idempotency_key=idempotency_key,
+        )
+        return self.client.event(request)
+
+
 class Api(Core):
     """All operations of the API."""
 
@@ -1247,6 +1297,10 @@ class Api(Core):
     @property
     def requests(self) -> Requests:
         return Requests(self)
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return Sandbox(self)
 
     def whoami(self) -> models.Whoami:
         """Identify the key.
@@ -2444,6 +2498,56 @@ class AsyncRequests(AsyncResource):
         return AsyncWalk(self.client, request, FeedPage[models.LoggedRequest])
 
 
+class AsyncSandbox(AsyncResource):
+    """Sandbox: `client.sandbox`."""
+
+    async def create_trigger(
+        self,
+        *,
+        event: models.EventKey,
+        ticket_id: int | None = None,
+        turn_id: int | None = None,
+        vendor_id: int | None = None,
+        inspection_id: int | None = None,
+        property_id: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.Event:
+        """Trigger an event.
+
+        Makes an event happen in a sandbox by its real cause: the commands that people give in the administrator
+        interface, and the sweep that the clock would start. Deliveries, feeds and records show it as they show
+        any other. The answer is the event as `GET /events` has it, once it is there. A record may be named that
+        it is to happen to: see the fields. Where none is named, a new one is made, in the property `Sandbox
+        triggers`, which is made once; what that takes, such as a move-in before a turn can change, may fire
+        events of its own first. `inspection.stale` moves the date of an inspection whose day is not over. The
+        commands are those of the administrator who minted the key.
+
+        event: The event's key.
+        ticket_id: The ticket of `ticket.status_changed` or `ticket.stale`.
+        turn_id: The turn of `turn.status_changed` or `turn.schedule_changed`; that of the new task of
+        `turn.task.stale`.
+        vendor_id: The vendor of `vendor.hold`.
+        inspection_id: The inspection of `inspection.stale`.
+        property_id: The property of the new ticket of `ticket.created`, of the notice of
+        `property.notice.published`, or of the new task of `pm.stale`.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            "/sandbox/triggers",
+            body={
+                "event": event,
+                "ticket_id": ticket_id,
+                "turn_id": turn_id,
+                "vendor_id": vendor_id,
+                "inspection_id": inspection_id,
+                "property_id": property_id,
+            },
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.event(request)
+
+
 class AsyncApi(AsyncCore):
     """All operations of the API."""
 
@@ -2502,6 +2606,10 @@ class AsyncApi(AsyncCore):
     @property
     def requests(self) -> AsyncRequests:
         return AsyncRequests(self)
+
+    @property
+    def sandbox(self) -> AsyncSandbox:
+        return AsyncSandbox(self)
 
     async def whoami(self) -> models.Whoami:
         """Identify the key.

@@ -1050,6 +1050,25 @@ export interface TicketStatusChangedEvent {
   change: TicketStatusChangedEventChange;
 }
 
+/** An event that is to happen in a sandbox, and at most one record. */
+export interface TriggerCreate {
+  /** The event's key. */
+  event: EventKey;
+  /** The ticket of `ticket.status_changed` or `ticket.stale`. */
+  ticket_id?: number | null | undefined;
+  /** The turn of `turn.status_changed` or `turn.schedule_changed`; that of the new task of `turn.task.stale`. */
+  turn_id?: number | null | undefined;
+  /** The vendor of `vendor.hold`. */
+  vendor_id?: number | null | undefined;
+  /** The inspection of `inspection.stale`. */
+  inspection_id?: number | null | undefined;
+  /**
+   * The property of the new ticket of `ticket.created`, of the notice of `property.notice.published`, or of the new
+   * task of `pm.stale`.
+   */
+  property_id?: number | null | undefined;
+}
+
 /**
  * A turn: one transition of a unit, from a resident's move-in to the departure and the work after it. A first move-in,
  * before any departure, is a turn too.

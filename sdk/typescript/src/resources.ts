@@ -978,6 +978,23 @@ export class Requests extends Resource {
   }
 }
 
+/** `client.sandbox`. */
+export class Sandbox extends Resource {
+  /**
+   * Trigger an event.
+   *
+   * Makes an event happen in a sandbox by its real cause: the commands that people give in the administrator interface,
+   * and the sweep that the clock would start. Deliveries, feeds and records show it as they show any other. The answer
+   * is the event as `GET /events` has it, once it is there. A record may be named that it is to happen to: see the
+   * fields. Where none is named, a new one is made, in the property `Sandbox triggers`, which is made once; what that
+   * takes, such as a move-in before a turn can change, may fire events of its own first. `inspection.stale` moves the
+   * date of an inspection whose day is not over. The commands are those of the administrator who minted the key.
+   */
+  createTrigger(body: models.TriggerCreate, options: WriteOptions = {}): Promise<Answered<models.Event>> {
+    return this.client.call({ method: "POST", path: "/sandbox/triggers", body, options });
+  }
+}
+
 /** All operations of the API. */
 export class Api extends Core {
   readonly tickets: Tickets = new Tickets(this);
@@ -994,6 +1011,7 @@ export class Api extends Core {
   readonly webhooks: Webhooks = new Webhooks(this);
   readonly events: Events = new Events(this);
   readonly requests: Requests = new Requests(this);
+  readonly sandbox: Sandbox = new Sandbox(this);
 
   /**
    * Identify the key.

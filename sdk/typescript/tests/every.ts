@@ -94,6 +94,10 @@ await client.webhooks.setFilter(subscription.entity_id, { priorities: ["High"] }
 results["filter"] = (await client.webhooks.getFilter(subscription.entity_id)).priorities;
 await client.webhooks.delete(subscription.entity_id);
 
+const trigger = { event: "property.notice.published", property_id: property.entity_id } as const;
+const published = await client.sandbox.createTrigger(trigger);
+results["triggered"] = published.event === "property.notice.published" && published.data.property;
+
 try {
   await client.tickets.get(2 ** 52);
 } catch (error) {

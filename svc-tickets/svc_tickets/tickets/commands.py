@@ -249,6 +249,23 @@ class TicketCommandsService:
         written = await self.statuses.change(call, claim, request.ticket_id, target, reply, seen)
         return pb.SetTicketStatusResponse.FromString(written.body)
 
+    async def PassStaleThreshold(
+        self, request: pb.PassStaleThresholdRequest, call: identity.Call
+    ) -> pb.PassStaleThresholdResponse:
+        await self.commands.clocks.sandbox(identity.company_id(call))
+
+        async def work(command: Command) -> pb.PassStaleThresholdResponse:
+            ticket = await self.editor.lock(command, request.ticket_id)
+            staleness.check_may_go_stale(ticket.row["source"], ticket.row["status"])
+            before = ticket.row["quiet_since"]
+            columns = staleness.threshold_passed(before, ticket.facts["stale_after_hours"], command.now)
+            await write.save_staleness(command.connection, command.company_id, request.ticket_id, columns._asdict())
+            sides = ({"quiet_since": printed(at)} for at in (before, columns.quiet_since))
+            await command.audit("ticket.threshold_passed", "ticket", request.ticket_id, *sides)
+            return pb.PassStaleThresholdResponse()
+
+        return await self.commands.run(call, request, pb.PassStaleThresholdResponse, work)
+
     async def ListTicketComments(
         self, request: pb.ListTicketCommentsRequest, call: identity.Call
     ) -> pb.ListTicketCommentsResponse:

@@ -14,6 +14,7 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from chassis.schedule import instants
 from makeready.common.v1 import company_clock_pb2 as clock_pb
+from makeready.tickets.v1 import ticket_commands_pb2 as commands_pb
 from testkit.services import RunningService
 
 from ..companies import Company, fired, import_tickets, new_company, sweep
@@ -109,3 +110,35 @@ async def test_a_file_of_a_sandbox_may_say_what_has_happened_by_its_clock(
         await import_tickets(client, sandbox.company, stamps)
     await sandbox.advance(25 * HOUR)
     await import_tickets(client, sandbox.company, stamps)
+
+
+async def test_a_threshold_is_let_pass_once_for_each_key_and_in_sandboxes_alone(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    sandbox, live = await make_sandbox(service, database), await new_company(database)
+    await sandbox.advance(1000 * HOUR)
+    ids = []
+    for company in (sandbox.company, live):
+        await import_tickets(client, company, {"source": "resident_portal"}, {"source": "staff"}, events=True)
+        sql = "SELECT id FROM ticket WHERE company_id = $1 ORDER BY source"
+        async with database.connection() as connection:
+            ids.append([row["id"] for row in await connection.raw.fetch(sql, company.id)])
+
+    async def let_pass(company: Company, key: str, ticket_id: int) -> None:
+        request = commands_pb.PassStaleThresholdRequest(idempotency_key=key, ticket_id=ticket_id)
+        async with service.channel() as channel:
+            await service.call(channel, request, dataclasses.replace(GATEWAY, company_id=company.id))
+
+    for firing in (1, 2):
+        for _ in range(2):
+            await let_pass(sandbox.company, f"key {firing}", ids[0][0])
+            await sandbox.ask(clock_pb.DoDueRequest())
+        assert len(await fired(database, sandbox.company, "ticket.stale")) == firing
+    for company, ticket_id, status in (
+        (sandbox.company, ids[0][1], 422),
+        (sandbox.company, ids[1][0], 404),
+        (live, ids[1][0], 404),
+    ):
+        with pytest.raises(Refusal) as refusal:
+            await let_pass(company, "another key", ticket_id)
+        assert refusal.value.status == status

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chassis.refusals import Refusal
 from svc_tickets.tickets.rules import fields, staleness
 
 MOMENTS = st.datetimes(datetime.datetime(2020, 1, 1), datetime.datetime(2060, 1, 1), timezones=st.just(datetime.UTC))
@@ -62,3 +64,26 @@ def test_a_sweep_announces_once_all_that_passed_since_the_last(
             fired += 1
             due = staleness.next_stale_due_at(quiet_since, hours, now)
     assert fired == expected
+
+
+@given(MOMENTS, THRESHOLDS, st.timedeltas(datetime.timedelta(), datetime.timedelta(days=400)))
+def test_a_threshold_that_is_let_pass_makes_the_ticket_due_at_once_and_again_a_threshold_later(
+    opened_at: datetime.datetime, hours: int, quiet: datetime.timedelta
+) -> None:
+    now = opened_at + quiet
+    quiet_since, due = staleness.threshold_passed(opened_at, hours, now)
+    assert quiet_since is not None and quiet_since <= opened_at and due == now
+    # As the sweep finds it: see StaleTickets.
+    assert (staleness.stale_due_at("resident_portal", "Open", quiet_since, hours) or now) <= now
+    assert now < staleness.next_stale_due_at(quiet_since, hours, now) <= now + hours * HOUR
+
+
+@pytest.mark.parametrize("source", fields.SOURCES)
+@pytest.mark.parametrize("status", fields.STATUSES)
+def test_only_a_residents_open_ticket_lets_its_threshold_pass(source: str, status: str) -> None:
+    if source == "resident_portal" and status not in ("Completed", "Cancelled"):
+        staleness.check_may_go_stale(source, status)
+    else:
+        with pytest.raises(Refusal) as refused:
+            staleness.check_may_go_stale(source, status)
+        assert (refused.value.status, refused.value.code) == (422, "invalid_request")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 from typing import NamedTuple
 
+from chassis.refusals import invalid_request
+
 RESIDENT_SOURCE = "resident_portal"
 CLOSED = ("Completed", "Cancelled")
 
@@ -16,6 +18,13 @@ CLOSED = ("Completed", "Cancelled")
 def may_go_stale(source: str, status: str) -> bool:
     """True only for an open ticket that a resident filed."""
     return source == RESIDENT_SOURCE and status not in CLOSED
+
+
+def check_may_go_stale(source: str, status: str) -> None:
+    """Raises Refusal 422 for a ticket that never goes stale as it is."""
+    if not may_go_stale(source, status):
+        message = "The ticket can't go stale: it is closed, or no resident filed it; name a resident's open ticket."
+        raise invalid_request(message, "ticket_id", 422)
 
 
 class Staleness(NamedTuple):
@@ -58,6 +67,12 @@ def next_stale_due_at(
     threshold = datetime.timedelta(hours=stale_after_hours)
     passed = max((now - quiet_since) // threshold, 0)
     return quiet_since + (passed + 1) * threshold
+
+
+def threshold_passed(quiet_since: datetime.datetime, stale_after_hours: int, now: datetime.datetime) -> Staleness:
+    """For an open ticket of a resident that is to be stale at `now`, as if it had been quiet for a threshold, unless it
+    has been so for longer."""
+    return Staleness(min(quiet_since, now - datetime.timedelta(hours=stale_after_hours)), now)
 
 
 class Imported(NamedTuple):

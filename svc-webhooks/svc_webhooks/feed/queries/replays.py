@@ -28,7 +28,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Selection, Statement, param
-from chassis.writes.idempotency import Claim, IdempotentInsert, Ledger
+from chassis.writes.idempotency import IdempotentInsert
+from chassis.writes.resuming import ResumableWrite
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.rules.deliveries import ALL, ONLY_FAILED, ONLY_PARKED
 from svc_webhooks.schema import Instant, Uuid, as_list, company, idempotency
@@ -38,7 +39,7 @@ from svc_webhooks.tables.events import event, feed_entry
 from svc_webhooks.tables.subscriptions import HAS_FILTER, passes, subscription
 
 CREATE_REPLAY = IdempotentInsert(idempotency, replay)
-TEST = Ledger(idempotency)
+TEST = ResumableWrite(idempotency)
 
 _company = param("company_id", BigInteger)
 _sub = param("sub_id", BigInteger)
@@ -428,23 +429,3 @@ async def tests_since(connection: Connection, company_id: int, sub_id: int, sinc
     """The tests of a subscription that were made from an id on."""
     count: int = await connection.value(_RECENT, company_id=company_id, sub_id=sub_id, since=since)
     return count
-
-
-_reply, _named = idempotency.c.reply, param("named", idempotency.c.reply.type)
-# Of two requests that render the answer at once, the first one's stays.
-_KEEP_ANSWER = Statement(
-    update(idempotency)
-    .where(
-        idempotency.c.company_id == param("claim_company_id", BigInteger),
-        idempotency.c.api_key_id == param("claim_api_key_id", BigInteger),
-        idempotency.c.idempotency_key == param("claim_idempotency_key", Text),
-    )
-    .values(reply=case((_reply == _named, param("answer", _reply.type)), else_=_reply))
-    .returning(_reply)
-)
-
-
-async def answer_kept(database: Database, claim: Claim, named: bytes, answer: bytes) -> bytes:
-    """Stores a test's answer in place of `named`, the test's id, for repeats. Returns the stored answer."""
-    stored: bytes | None = await database.value(_KEEP_ANSWER, named=named, answer=answer, **claim.key())
-    return answer if stored is None else stored

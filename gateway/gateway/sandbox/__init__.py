@@ -1,0 +1,1 @@
+"""What only sandboxes have: triggers of events."""
