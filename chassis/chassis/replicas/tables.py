@@ -16,7 +16,8 @@ from makeready.events.v1.events_pb2 import References
 
 Fields = dict[str, Any]
 ONLY_GROWS = "clock_offset"
-"""A replica keeps the greatest value of this column that it has seen, so no late or rebuilt row turns a clock back."""
+"""A replica keeps the greatest value of this column that it has seen, so no late or rebuilt row turns a clock back. A
+live company has none, whatever was stored before its row arrived."""
 
 
 def company_replica(metadata: sa.MetaData) -> sa.Table:
@@ -110,7 +111,8 @@ class Replica:
         put = insert(table).from_select(self._names, sa.select(*rows.c).order_by(rows.c.id), include_defaults=False)
         changed: dict[str, Any] = {name: put.excluded[name] for name in self._names if name != "id"}
         if ONLY_GROWS in changed:
-            changed[ONLY_GROWS] = sa.func.greatest(table.c[ONLY_GROWS], put.excluded[ONLY_GROWS])
+            greatest = sa.func.greatest(table.c[ONLY_GROWS], put.excluded[ONLY_GROWS])
+            changed[ONLY_GROWS] = sa.case((put.excluded.is_sandbox, greatest), else_=put.excluded[ONLY_GROWS])
         newer = put.excluded.version > table.c.version
         update = put.on_conflict_do_update
         self._puts = [

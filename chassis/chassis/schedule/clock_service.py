@@ -24,6 +24,7 @@ class CompanyClockService:
         self._clocks, self._next_due, self._do_due, self._settle = clocks, next_due, do_due, settle
 
     async def NextDue(self, request: pb.NextDueRequest, _call: Call) -> pb.NextDueResponse:
+        await self._clocks.check_not_live(request.company_id)
         due = await self._next_due(request.company_id)
         response = pb.NextDueResponse()
         if due is not None:

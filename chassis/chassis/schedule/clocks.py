@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from asyncpg import Record
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, STAFF, Call
@@ -63,6 +64,7 @@ class CompanyClocks:
             return
         c, company_id = company.c, param("company_id", sa.BigInteger)
         self._offset = Statement(sa.select(c.clock_offset).where(c.id == company_id))
+        self._kind = Statement(sa.select(c.is_sandbox, c.version).where(c.id == company_id))
         sandboxes = sa.select(c.id, c.clock_offset).where(c.is_sandbox, *is_swept(company))
         self._sandboxes = Statement(sandboxes.order_by(c.id))
         self._sandbox = Statement(sandboxes.where(c.id == company_id))
@@ -91,9 +93,10 @@ class CompanyClocks:
         """The present instant of the company that the call is about."""
         return (await self.of(call, connection))()
 
-    async def real_before(self, call: Call, at: datetime.datetime) -> datetime.datetime:
-        """An instant of the real clock at or before the moment when the clock of the call's company was at `at`."""
-        clock = await self.of(call)
+    async def real_before(self, call: Call, at: datetime.datetime, company_id: int = 0) -> datetime.datetime:
+        """An instant of the real clock at or before the moment when the clock of the call's company, or of
+        `company_id`, was at `at`."""
+        clock = await self.of(call, company_id=company_id)
         if clock is self.real:
             return at
         real = self.real()
@@ -104,6 +107,23 @@ class CompanyClocks:
         if self._offset is None:
             return self.real
         return self.ahead_by(await (connection or self._database).value(self._offset, company_id=company_id))
+
+    async def is_sandbox(self, call: Call, company_id: int = 0) -> bool:
+        """Whether the company that the call is about, or `company_id`, is a sandbox. For who says so see `of`."""
+        who = call.identity
+        if who.kind in _TOLD:
+            return who.is_sandbox
+        row = None if self._offset is None else await self._kind_of(company_id or who.company_id)
+        return row is not None and row["is_sandbox"]
+
+    async def check_not_live(self, company_id: int) -> None:
+        """Raises Refusal 404 for a live company. One that has not arrived may be a sandbox."""
+        row = await self._kind_of(company_id)
+        if row is not None and not row["is_sandbox"] and row["version"]:
+            raise _no_sandbox()
+
+    async def _kind_of(self, company_id: int) -> Record | None:
+        return await self._database.row(self._kind, company_id=company_id)
 
     def ahead_by(self, offset: datetime.timedelta | None) -> Clock:
         """The clock of a company with this offset: see `offset_of`."""

@@ -18,6 +18,7 @@ from chassis.schedule.future_instants import RecordSweep, guard
 from makeready.common.v1 import sweeps_pb2 as pb
 
 PERIOD_SECONDS = 900  # timezone offsets are multiples of it
+ROUNDS_MAX = 10  # what one round makes due is done by the next; more than two are a fault of a sweep
 YEARS = range(1971, 9000)  # local dates and later instants can be computed for these
 
 
@@ -86,9 +87,9 @@ class ScheduledSweeps:
 
     async def do_due(self, company_id: int) -> Mapping[str, int]:
         """Does what is due in a sandbox by its own clock, until nothing is. Returns the counts. Raises Refusal 404 for
-        a live company, and the first fault of a sweep."""
+        a live company, the first fault of a sweep, and RuntimeError if there is no end to what is due."""
         counts: Counter[str] = Counter()
-        while True:
+        for _ in range(ROUNDS_MAX):
             sandbox = await self._clocks.sandbox(company_id)
             done, faults = await self._run(sandbox.clock(), sandbox)
             counts.update(done)
@@ -96,6 +97,7 @@ class ScheduledSweeps:
                 raise faults[0]
             if not any(done.values()):
                 return counts
+        raise RuntimeError(f"after {ROUNDS_MAX} rounds something is due yet in company {company_id}: {dict(done)}")
 
     async def RunScheduledSweeps(
         self, request: pb.RunScheduledSweepsRequest, call: Call

@@ -18,6 +18,7 @@ from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from chassis.replicas.resync import ROWS, ReplicaResync, ReplicaSource
 from chassis.replicas.tables import Replica
+from chassis.schedule.clocks import CompanyClocks
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from testkit.grpc_servers import serve
@@ -111,6 +112,8 @@ async def test_a_newer_row_stays_unless_the_owner_is_to_be_believed(opened: Data
 
 
 async def test_a_companys_clock_is_never_turned_back(owner: Database, opened: Database, resync: ReplicaResync) -> None:
+    async with owner.connection() as connection:
+        await connection.raw.execute("UPDATE company SET is_sandbox = true WHERE id = 2")
     await rebuild(resync, "companies")
     async with opened.connection() as connection:
         await connection.raw.execute("UPDATE company SET clock_offset = '25 hours' WHERE id = 2")
@@ -127,6 +130,16 @@ async def test_a_companys_clock_is_never_turned_back(owner: Database, opened: Da
         row.clock_offset.FromTimedelta(datetime.timedelta(hours=26))
         await put(connection, [References(companies=[row])])
         assert await connection.value(offset) == datetime.timedelta(hours=26)
+
+
+async def test_a_live_company_has_no_offset_whatever_was_stored_before_its_row_arrived(opened: Database) -> None:
+    await CompanyClocks(opened, company).advance(88, datetime.timedelta(hours=25))
+    async with opened.transaction() as connection:
+        await put(connection, [References(companies=[CompanyReference(id=88, version=1)])])
+    stored = await opened.row(
+        Statement(sa.select(company.c.is_sandbox, company.c.clock_offset).where(company.c.id == 88))
+    )
+    assert stored is not None and tuple(stored) == (False, datetime.timedelta())
 
 
 async def test_the_kinds_that_are_kept_are_listed_with_their_owners(resync: ReplicaResync) -> None:

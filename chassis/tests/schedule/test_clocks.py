@@ -75,6 +75,14 @@ async def test_other_callers_find_the_real_clock_of_a_live_company(clocks: Compa
     assert await clocks.now(call(OPERATOR, company_id)) == NOON
 
 
+@pytest.mark.parametrize(("company_id", "is_sandbox"), [(LIVE_COMPANY, False), (SANDBOX, True), (99, False)])
+async def test_the_replica_says_whether_a_company_is_a_sandbox_where_the_token_does_not(
+    clocks: CompanyClocks, company_id: int, is_sandbox: bool
+) -> None:
+    assert await clocks.is_sandbox(call(OPERATOR, 0), company_id) is is_sandbox
+    assert await clocks.is_sandbox(call(INTEGRATION, company_id, is_sandbox=is_sandbox)) is is_sandbox
+
+
 async def test_a_command_about_a_record_of_another_company_has_that_companys_clock(clocks: CompanyClocks) -> None:
     assert (await clocks.of(call(OPERATOR, 0), company_id=SANDBOX))() == NOON + DAY
 
@@ -146,7 +154,10 @@ async def test_the_gateway_moves_a_clock_and_learns_what_is_due(clocks: CompanyC
     assert (await clocks.of_company(SANDBOX))() == NOON + 2 * DAY
     due = await service.NextDue(pb.NextDueRequest(company_id=SANDBOX), gateway)
     assert (due.due_at.ToDatetime(datetime.UTC), due.what) == (NOON, "ticket.stale")
-    assert not (await service.NextDue(pb.NextDueRequest(company_id=LIVE_COMPANY), gateway)).HasField("due_at")
+    assert not (await service.NextDue(pb.NextDueRequest(company_id=99), gateway)).HasField("due_at")
+    with pytest.raises(Refusal) as refusal:
+        await service.NextDue(pb.NextDueRequest(company_id=LIVE_COMPANY), gateway)
+    assert refusal.value.status == 404
     assert (await service.DoDue(pb.DoDueRequest(company_id=SANDBOX), gateway)).done == {"ticket.stale": SANDBOX}
     assert (await service.Settle(pb.SettleRequest(company_id=SANDBOX), gateway)).is_settled
     moved.offset.seconds = 10**15

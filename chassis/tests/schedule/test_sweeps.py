@@ -12,7 +12,7 @@ from chassis.auth.identity import Call
 from chassis.refusals import Refusal
 from chassis.schedule.clocks import LIVE, Companies, CompanyClocks
 from chassis.schedule.future_instants import RecordSweep
-from chassis.schedule.sweeps import Due, ScheduledSweeps, Sweep
+from chassis.schedule.sweeps import ROUNDS_MAX, Due, ScheduledSweeps, Sweep
 from makeready.common.v1 import sweeps_pb2 as pb
 
 from ..parcels import operator
@@ -169,6 +169,13 @@ async def test_a_sandbox_is_brought_up_to_its_clock_whatever_it_takes() -> None:
     assert await ripe.scheduled().do_due(7) == {"ripened": 0}
     ripe.due[7] = []
     assert await ripe.scheduled().next_due(7) is None
+
+
+async def test_a_sweep_that_always_finds_something_ends_with_a_fault() -> None:
+    ripe = Ripe({7: [NOON] * 100})
+    with pytest.raises(RuntimeError, match="something is due yet in company 7"):
+        await ripe.scheduled().do_due(7)
+    assert len(ripe.due[7]) == 100 - ROUNDS_MAX
 
 
 async def test_a_fault_of_one_sandbox_holds_up_no_other() -> None:
