@@ -245,7 +245,8 @@ async def stamp(clocks, call, updated_at):
 
 
 @pytest.mark.parametrize(
-    "context", ["svc-catalog/svc_catalog", "svc-tickets/svc_tickets", "svc-occupancy/svc_occupancy"]
+    "context",
+    ["svc-catalog/svc_catalog", "svc-tickets/svc_tickets", "svc-occupancy/svc_occupancy", "svc-webhooks/svc_webhooks"],
 )
 def test_a_read_of_the_time_beside_the_companys_clock_is_found(tmp_path: Path, context: str) -> None:
     package = tmp_path / context / "vendors"

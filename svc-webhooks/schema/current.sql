@@ -19,9 +19,11 @@ BEGIN
         FROM stored WHERE event <> 'webhook.test'
     ), counted AS (
         INSERT INTO feed AS f (company_id, position, stored_at)
-        SELECT company_id, count(*), clock_timestamp() FROM added GROUP BY company_id ORDER BY company_id
+        SELECT company_id, count(*), clock_timestamp() + coalesce((SELECT c.clock_offset FROM company c WHERE c.id = added.company_id), '0')
+        FROM added GROUP BY company_id ORDER BY company_id
         ON CONFLICT (company_id) DO UPDATE
-        SET position = f.position + excluded.position, stored_at = greatest(f.stored_at, clock_timestamp())
+        SET position = f.position + excluded.position,
+            stored_at = greatest(f.stored_at, clock_timestamp() + coalesce((SELECT c.clock_offset FROM company c WHERE c.id = excluded.company_id), '0'))
         RETURNING f.company_id, f.position, f.stored_at
     )
     INSERT INTO feed_entry (company_id, position, stored_at, event_id, event, entity_id, body)
@@ -57,6 +59,7 @@ CREATE TABLE public.attempt (
     due_at timestamp with time zone,
     actor text DEFAULT ''::text NOT NULL,
     replay_id bigint,
+    clock_offset interval,
     CONSTRAINT attempt_cause CHECK ((cause = ANY (ARRAY['sweep'::text, 'retry'::text, 'manual'::text, 'resend'::text, 'test'::text, 'replay'::text]))),
     CONSTRAINT attempt_due_at CHECK (((state = 'waiting'::text) = (due_at IS NOT NULL))),
     CONSTRAINT attempt_number CHECK ((number > 0)),

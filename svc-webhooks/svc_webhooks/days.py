@@ -23,8 +23,7 @@ def day_of(event_id: uuid.UUID) -> datetime.date:
 
 def first_id(day: datetime.date) -> uuid.UUID:
     """The lower bound of all ids made on `day` or later."""
-    midnight = datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)
-    return uuid.UUID(int=int(midnight.timestamp()) * 1000 << 80)
+    return uuid.UUID(int=int(begins(day).timestamp()) * 1000 << 80)
 
 
 def first_id_at(instant: datetime.datetime) -> uuid.UUID:
@@ -38,7 +37,13 @@ def first_day_kept(now: datetime.datetime) -> datetime.date:
     return max(now.date(), _FIRST) - KEPT_DAYS * DAY
 
 
-def expires_at(event_id: uuid.UUID) -> datetime.datetime:
-    """When the event goes together with its deliveries and attempts: whole days go, after 30 full days."""
-    day = day_of(event_id)
-    return datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC) + (KEPT_DAYS + 1) * DAY
+def begins(day: datetime.date) -> datetime.datetime:
+    """The UTC day's first instant."""
+    return datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)
+
+
+def expires_at(event_id: uuid.UUID, stored_at: datetime.datetime | None = None) -> datetime.datetime:
+    """When the event goes together with its deliveries and attempts: whole days go, after 30 full days. `stored_at` is
+    that of a sandbox's event, which goes by the sandbox's clock."""
+    day = day_of(event_id) if stored_at is None else stored_at.date()
+    return begins(day) + (KEPT_DAYS + 1) * DAY

@@ -15,15 +15,20 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
+from svc_webhooks import tables
+from svc_webhooks.events.partitions import Partitions
 from testkit import databases
 from testkit.clocks import quiet_period
 from testkit.nats_users import nats_url_of
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
+from testkit.schemas import declare
 
+from .dispatcher import now
 from .harness import HERE, Client, Harness, Process, Producer, companies
 from .producer import metadata as producer_metadata
 from .receivers import Authority, Receiver, answering, receiver, with_old_tls
+from .sandboxes import make_sandbox
 
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -153,6 +158,31 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     async with opened["svc-webhooks"].connection() as connection:
         # TRUNCATE would lock every partition, and meet the service's statements in another order.
         await connection.raw.execute(";".join(f"DELETE FROM {table}" for table in CLEARED))
+    for host_receiver in receivers.values():
+        host_receiver.answer = answering(200, b"thanks")
+        host_receiver.requests.clear()
+
+
+@pytest.fixture(scope="session")
+async def sandboxes_database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    """A database for sandboxes that the running service does not sweep."""
+    url = postgres_server.create_database("webhooks_sandboxes")
+    await declare(url, tables.metadata)
+    database = Database(url, application="tests", plans="auto")
+    await database.open()
+    async with database.connection() as connection:
+        await connection.raw.execute("CREATE SCHEMA partitions")
+    await Partitions(database, now).ahead()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def sandbox_id(sandboxes_database: Database, receivers: dict[str, Receiver]) -> AsyncIterator[int]:
+    """A sandbox in that database that no other test uses; receivers are cleared after each test."""
+    sandbox_id = next(companies)
+    await make_sandbox(sandboxes_database, sandbox_id)
+    yield sandbox_id
     for host_receiver in receivers.values():
         host_receiver.answer = answering(200, b"thanks")
         host_receiver.requests.clear()

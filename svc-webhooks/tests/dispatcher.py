@@ -13,6 +13,7 @@ import pytest
 from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
+from chassis.schedule.clocks import CompanyClocks
 from makeready.events.v1 import events_pb2
 from svc_webhooks import tables
 from svc_webhooks.dispatch.attempts import Attempts
@@ -63,8 +64,9 @@ async def dispatcher(
     http = HttpClient(
         overrides=hosts, ca_file=ca_file, user_agent="Makeready-Webhooks/1", deadline_seconds=deadline_seconds
     )
-    attempts = Attempts(database, Sender(http, Hosts(database), VAULT, now), ladder)
-    scheduler = Scheduler(database, consumer, attempts, period_seconds=period_seconds, clock=clock)
+    clocks, clocks_of_slots = (CompanyClocks(database, tables.company, real) for real in (now, clock))
+    attempts = Attempts(database, Sender(http, Hosts(database), VAULT, clocks), ladder)
+    scheduler = Scheduler(database, consumer, attempts, clocks_of_slots, period_seconds=period_seconds)
     try:
         yield scheduler
     finally:
@@ -92,20 +94,26 @@ def event_id(number: int = 0) -> uuid.UUID:
 
 
 async def happened(
-    database: Database, company_id: int, events: int = 1, *, due_at: datetime.datetime | None = None
+    database: Database,
+    company_id: int,
+    events: int = 1,
+    *,
+    due_at: datetime.datetime | None = None,
+    occurred_at: datetime.datetime | None = None,
 ) -> list[uuid.UUID]:
-    """Stores events, each with a delivery for every subscription of the company, due for a minute by default."""
+    """Stores events, each with a delivery for every subscription of the company, due for a minute by default; in a
+    sandbox when they occurred, by default now."""
     stored = [
         StoredEvent(
             event_id=event_id(number),
             company_id=company_id,
             event=EVENTS[3],
             entity_id=number,
-            occurred_at=now(),
+            occurred_at=occurred_at or now(),
             request_id="",
             traceparent=None,
             body=json.dumps({"number": number}).encode(),
-            due_at=due_at or now() - datetime.timedelta(minutes=1),
+            due_at=due_at or (now() if occurred_at else now() - datetime.timedelta(minutes=1)),
         )
         for number in range(events)
     ]

@@ -10,7 +10,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks.days import NEWEST, OLDEST, first_id_at
 from svc_webhooks.rules.deliveries import DELIVERY_STATES
 from svc_webhooks.rules.events import ENTITY_TYPES, KINDS, STORED_EVENTS
 
@@ -64,18 +63,6 @@ class Stretch(NamedTuple):
 
     since: uuid.UUID
     before: uuid.UUID
-
-
-def stretch_of(request: Any, last: str = "before_event_id") -> Stretch:
-    """The stretch of a request with `since` and `until`, and the last event of the page before in the field `last`.
-    Raises Refusal 400."""
-    since = first_id_at(instant_of(request.since, "since")) if request.HasField("since") else OLDEST
-    until = first_id_at(instant_of(request.until, "until")) if request.HasField("until") else NEWEST
-    text = getattr(request, last) if last else ""
-    before = event_id_of(text) if text else NEWEST
-    if before is None:
-        raise invalid_request(f"{last} must be the id of an event.", last)
-    return Stretch(since, min(until, before))
 
 
 def limit_of(request: Any, default: int, most: int) -> int:

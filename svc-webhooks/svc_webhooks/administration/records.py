@@ -34,7 +34,7 @@ def delivery(row: ShownDelivery, rungs: int) -> pb.Delivery:
         rungs=rungs,
     )
     document.occurred_at.FromDatetime(row.occurred_at)
-    document.expires_at.FromDatetime(expires_at(row.event_id))
+    document.expires_at.FromDatetime(row.expires_at)
     if row.due_at is not None:
         document.due_at.FromDatetime(row.due_at)
     return document
@@ -57,6 +57,7 @@ def attempt(row: ShownAttempt) -> pb.Attempt:
         replay_id=row.replay_id,
     )
     document.started_at.FromDatetime(row.started_at)
+    document.signed_at.FromDatetime(row.signed_at)
     if row.due_at is not None:
         document.due_at.FromDatetime(row.due_at)
     return document
@@ -96,8 +97,8 @@ def subscription(row: DetailedSubscription) -> pb.SubscriptionDetails:
     return document
 
 
-def event(row: ListedEvent, states: Mapping[str, int]) -> pb.Event:
-    """`states` has the number of the event's deliveries by state."""
+def event(row: ListedEvent, states: Mapping[str, int], *, is_sandbox: bool) -> pb.Event:
+    """`states` has the number of the event's deliveries by state; `is_sandbox`: whether the company is one."""
     document = pb.Event(
         event_id=str(row.event_id),
         event=row.event,
@@ -112,7 +113,7 @@ def event(row: ListedEvent, states: Mapping[str, int]) -> pb.Event:
     )
     document.occurred_at.FromDatetime(row.occurred_at)
     document.stored_at.FromDatetime(row.stored_at)
-    document.expires_at.FromDatetime(expires_at(row.event_id))
+    document.expires_at.FromDatetime(expires_at(row.event_id, row.stored_at if is_sandbox else None))
     return document
 
 

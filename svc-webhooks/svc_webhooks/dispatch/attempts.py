@@ -105,8 +105,9 @@ class Attempts:
                 attempt = None
         return attempt
 
-    async def make_now(self, claimed: Claimed, now: datetime.datetime, cause: str, actor: str = "") -> Attempt | None:
-        """`make` outside a sweep."""
+    async def make_now(self, claimed: Claimed, real: datetime.datetime, cause: str, actor: str = "") -> Attempt | None:
+        """`make` outside a sweep, at an instant of the real clock."""
+        now = real + (claimed.delivery.clock_offset or datetime.timedelta())
         admission = self.hosts.admission(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
         timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, admission.give_back)
         try:

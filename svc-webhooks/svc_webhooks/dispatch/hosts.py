@@ -116,9 +116,13 @@ class _Receiver:
 class Admission:
     """One attempt's part of the capacity of its host's name, and of the address that it dials. `end` gives it back."""
 
-    __slots__ = ("_address", "_company_id", "_dialled", "_held", "_hosts", "_name", "_name_key", "refused_by")
+    __slots__ = (
+        "_address", "_company_id", "_dialled", "_held", "_hosts", "_name", "_name_key", "refused_by", "seconds_max",
+    )  # fmt: skip
 
     def __init__(self, hosts: Hosts, company_id: int, name: str) -> None:
+        self.seconds_max = math.inf
+        """How long the attempt may last, if shorter than the usual deadline."""
         self.refused_by: list[str] = []
         """Receivers that had no room. Unless another one had, the delivery is not attempted."""
         self._hosts = hosts

@@ -114,7 +114,8 @@ class Recorder:
                     after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
             changed = {sub_id: health for sub_id, health in after.items() if health != before[sub_id]}
             if changed:
-                await queries.save_healths(connection, changed)
+                failed_at = {attempt.subscription_id: attempt.ended_at for attempt in attempts}
+                await queries.save_healths(connection, changed, failed_at)
             # Last: two processes may store the same receiver, and the second one waits here with all its locks.
             if answered := {key for attempt in attempts for key in attempt.answered}:
                 await answers_stored(connection, answered)

@@ -1,7 +1,8 @@
 """Sweeps attempt every delivery that is due as of an instant once (spec 6.3).
 
 A sweep's `now` is its slot or the operator's instant. It decides which deliveries are due, and their next due time.
-Claims and fences use the database's clock; signatures and recorded times use the real one. sweep.py has the rest.
+Claims and fences use the database's clock, signatures the real one, recorded times that of the company. sweep.py has
+the rest, and sandboxes.py when sandboxes are swept.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
 from chassis.runtime import traces
+from chassis.schedule.clocks import Companies, CompanyClocks
 from chassis.schedule.instants import Clock, slot_of
 from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch.attempts import CLAIM_SECONDS, Attempts
@@ -42,16 +44,17 @@ WAITING = Gauge("makeready_webhooks_waiting_for_host", "Deliveries that waited f
 
 
 class Scheduler:
-    """Sweeps at every slot, and on an operator's request."""
+    """Sweeps live companies at every slot, and on an operator's request."""
 
     def __init__(
-        self, database: Database, consumer: Consumer, attempts: Attempts, *, period_seconds: int, clock: Clock
+        self, database: Database, consumer: Consumer, attempts: Attempts, clocks: CompanyClocks, *, period_seconds: int
     ) -> None:
         self.database = database
         self.attempts = attempts
         self.period_seconds = period_seconds
+        self.clocks = clocks
         self._consumer = consumer
-        self._clock = clock
+        self._clock = clocks.real
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
         self._retries: set[asyncio.Task[Attempt | None]] = set()
         self._of_slots: Sweep | None = None
@@ -81,7 +84,8 @@ class Scheduler:
             await self.stop()
 
     async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
-        """Stores events committed before the call, attempts deliveries due as of `now`, and returns both counts.
+        """Stores events committed before the call, attempts live companies' deliveries due as of `now`, and returns
+        both counts.
 
         Deliveries whose receiver has no room are counted; they are attempted after the return, when it has. Raises
         Unavailable if a producer or the database does not answer within ten seconds.
@@ -96,14 +100,44 @@ class Scheduler:
             return stored, settled.result() if settled.done() else task.result()
 
     async def attempt_due(self) -> None:
-        """Begins to attempt what is due for the present slot, as replays are. What becomes due after it waits for the
-        next slot unchanged. Raises DatabaseUnavailable."""
-        await self._sweep_of_slot(self.slot)
+        """Begins to attempt what is due in live companies for the present slot, as replays are. What becomes due after
+        it waits for the next slot unchanged. Raises DatabaseUnavailable."""
+        await self._sweep_of_slot(self.slot_of(self._clock))
 
-    @property
-    def slot(self) -> datetime.datetime:
-        """The present slot."""
-        return slot_of(self._clock(), self.period_seconds)
+    def slot_of(self, clock: Clock) -> datetime.datetime:
+        """The present slot of a clock."""
+        return slot_of(clock(), self.period_seconds)
+
+    async def sweep_sandbox(
+        self, sandbox: Companies, seconds_max: float | None = None, hung: set[str] | None = None
+    ) -> Counts:
+        """Attempts what is due for the present slot of a sandbox's clock, and returns the counts once no process
+        attempts any of it. What is left, for want of room or after `seconds_max`, waits for the next slot. For `hung`
+        see `Sweep`. Raises Unavailable."""
+        assert sandbox.sandbox_id is not None
+        slot = self.slot_of(sandbox.clock)
+        sweep = Sweep(self.database, self.attempts, slot, sandbox_id=sandbox.sandbox_id, hung=hung)
+        # In a separate task: see `sweep`.
+        task = self._begin(sweep)
+        timer = None if seconds_max is None else asyncio.get_running_loop().call_later(seconds_max, sweep.retire)
+        try:
+            await asyncio.wait((task,))
+        finally:
+            if timer is not None:
+                timer.cancel()
+        counts = task.result()
+        if await sweep.due(0, 1):
+            await queries.deliveries_put_off(self.database, sandbox.sandbox_id, slot, rules.due_after(slot))
+        return counts
+
+    async def live_ones_are_swept(self, seconds_max: float) -> None:
+        """Waits until the slot's sweep of live companies has ended, but so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds_max):
+                while self._of_slots is None:  # noqa: ASYNC110 - at the process's start alone
+                    await asyncio.sleep(POLL_SECONDS)
+                if tasks := [task for task, sweep in self._sweeps.items() if sweep is self._of_slots]:
+                    await asyncio.wait(tasks)
 
     async def attempt_now(
         self, event_id: uuid.UUID, subscription_id: int, cause: str = rules.BY_RETRY, actor: str = ""
@@ -196,6 +230,9 @@ class Scheduler:
         """
         await sweep.run()
         await self._wait_for_claims(sweep)
+        if sweep.sandbox_id is not None:
+            sweep.retire()
+            return await sweep.go_on()
         counts = await self._settled(sweep)
         if settled is not None and sweep.aside:
             settled.set_result(counts)
@@ -231,7 +268,7 @@ class Scheduler:
         give_up = asyncio.get_running_loop().time() + CLAIM_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
             now, aside = sweep.now, set(sweep.aside)
-            due = await queries.subscriptions_due(self.database, now, 0, len(aside) + 1)
+            due = await sweep.due(0, len(aside) + 1)
             if aside.issuperset(subscription.id for subscription in due) and sweep.now == now:
                 break
             await asyncio.sleep(pause)

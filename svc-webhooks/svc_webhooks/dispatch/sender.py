@@ -16,7 +16,7 @@ from prometheus_client import Counter, Histogram
 from chassis.db.clocks import uptime
 from chassis.runtime import traces
 from chassis.runtime.failpoints import failpoint
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from svc_webhooks.dispatch.hosts import Admission, Hosts
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
 from svc_webhooks.dispatch.queries.recording import Attempt
@@ -45,11 +45,11 @@ class Claimed(NamedTuple):
 class Sender:
     """Makes one attempt of a claimed delivery."""
 
-    def __init__(self, http: HttpClient, hosts: Hosts, vault: Vault | None, clock: Clock) -> None:
+    def __init__(self, http: HttpClient, hosts: Hosts, vault: Vault | None, clocks: CompanyClocks) -> None:
         self.hosts = hosts
         self._http = http
         self._vault = vault
-        self._clock = clock
+        self._clocks = clocks
 
     def opened(self, claims: Claims) -> list[Claimed]:
         """Adds the secrets. Each subscription's secret is opened once for these rows, and not cached."""
@@ -91,11 +91,12 @@ class Sender:
         delivery = claimed.delivery
         if not await admission.opens():
             return None
-        started_at = self._clock()
+        signed_at = self._clocks.real()  # receivers compare it with their own clock
+        started_at = signed_at + (delivery.clock_offset or datetime.timedelta())
         if uptime() - claimed.since > BEGIN_SECONDS_MAX:
             log.warning("claim_too_old", event_id=str(delivery.event_id), subscription_id=delivery.subscription_id)
             return None
-        outcome = await self._send(claimed, started_at, admission)
+        outcome = await self._send(claimed, int(signed_at.timestamp()), admission)
         if not outcome.was_admitted:
             return None
         failpoint("delivery-sent")
@@ -116,15 +117,19 @@ class Sender:
             log.error("secret_not_opened", subscription_id=row.subscription_id, reason=str(fault))
             return None
 
-    async def _send(self, claimed: Claimed, started_at: datetime.datetime, admission: Admission) -> Outcome:
+    async def _send(self, claimed: Claimed, at: int, admission: Admission) -> Outcome:
         delivery = claimed.delivery
         if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
-        at = int(started_at.timestamp())
         signatures = signature_headers(claimed.secret, str(delivery.event_id), at, delivery.body)
         headers = request_headers(
             signatures, delivery.attempts + 1, delivery.request_id, traces.current(), delivery.replay_id
         )
         return await self._http.post(
-            delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=admission
+            delivery.destination_url,
+            delivery.body,
+            headers,
+            party=delivery.company_id,
+            gate=admission,
+            seconds_max=admission.seconds_max,
         )

@@ -44,6 +44,7 @@ STOP_SECONDS = 3.0
 # How long a sweep goes on when all that is left waits for receivers that have never answered.
 NEW_SECONDS_MAX = DEADLINE_SECONDS + 5.0
 LOOK_FOR_ROOM_SECONDS = 0.25
+HUNG_SECONDS = 1.0
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -68,15 +69,26 @@ class _Admitted(NamedTuple):
 
 
 class Sweep:
-    """A sweep as of `now`. No attempt of any process as of that `now` began before `since`, which is `now` by default,
-    as for a slot."""
+    """A sweep as of `now`: of all live companies, or of one sandbox.
+
+    No attempt of any process as of that `now` began before `since`, which is `now` by default, as for a slot. In a
+    sandbox, receivers that are `hung` get HUNG_SECONDS, and those that hang become so.
+    """
 
     def __init__(
-        self, database: Database, attempts: Attempts, now: datetime.datetime, since: datetime.datetime | None = None
+        self,
+        database: Database,
+        attempts: Attempts,
+        now: datetime.datetime,
+        since: datetime.datetime | None = None,
+        sandbox_id: int | None = None,
+        hung: set[str] | None = None,
     ) -> None:
         self.now = now
         self.since = since or now
+        self.sandbox_id = sandbox_id
         self.counts = Counts()
+        self._hung = hung
         self._database = database
         self._attempts = attempts
         self._hosts = attempts.hosts
@@ -127,7 +139,7 @@ class Sweep:
         """Queues every subscription with a due delivery."""
         after_id = 0
         while not self._stopped:
-            rows = await queries.subscriptions_due(self._database, self.now, after_id, LISTED_AT_ONCE)
+            rows = await self.due(after_id, LISTED_AT_ONCE)
             hosts = [self._attempts.name_of(row.destination_url) for row in rows]
             await self._hosts.learn(hosts)
             for row, host in zip(rows, hosts, strict=True):
@@ -136,6 +148,10 @@ class Sweep:
             if len(rows) < LISTED_AT_ONCE:
                 break
             after_id = rows[-1].id
+
+    async def due(self, after_id: int, rows: int) -> list[queries.DueSubscription]:
+        """The next subscriptions with a due delivery, claimed or not. Raises DatabaseUnavailable."""
+        return await queries.subscriptions_due(self._database, self.now, after_id, rows, self.sandbox_id)
 
     def retire(self) -> None:
         """Another sweep attempts what this one has not begun."""
@@ -224,10 +240,15 @@ class Sweep:
 
     async def _deliver(self, claimed: Claimed, admission: Admission) -> bool:
         """True if the delivery waits for its receiver."""
+        host = self._attempts.name_of(claimed.delivery.destination_url)
+        if self._hung is not None and host in self._hung:
+            admission.seconds_max = HUNG_SECONDS
         try:
             attempt = await self._attempts.make(claimed, self.now, admission, since=self.since)
             if attempt is None:
                 return bool(admission.refused_by)
+            if self._hung is not None and attempt.outcome.hung:
+                self._hung.add(host)
             self.counts.attempted += 1
             self.counts.succeeded += attempt.after.state == rules.SUCCEEDED
             self.counts.failed += bool(attempt.outcome.error)

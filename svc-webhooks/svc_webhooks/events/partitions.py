@@ -2,7 +2,7 @@
 
 They are made ahead of time, and on demand before an event is stored. A day is dropped as a whole thirty days after its
 end, so the cost does not grow with its rows. An event whose day is over is not stored, even if the partitions still
-exist: it would vanish with them unnoticed.
+exist: it would vanish with them unnoticed. The events of a sandbox are deleted by its own clock, which is never behind.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import Callable
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -18,14 +17,17 @@ from prometheus_client import Counter, Gauge
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.partitions import HURRIED_SECONDS, PATIENT_SECONDS, ChangeBlocked
 from chassis.runtime.failpoints import failpoint
+from chassis.schedule.clocks import Companies
+from chassis.schedule.instants import Clock
 from svc_webhooks.by_index import BY_INDEX
-from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
+from svc_webhooks.days import DAY, KEPT_DAYS, begins, day_of, first_day_kept, first_id
 from svc_webhooks.events.queries import feed as queries_feed
 from svc_webhooks.events.queries import partitions as queries
 from svc_webhooks.events.queries.partitions import DAYS
 from svc_webhooks.rules.events import drop_held_up
 
 AHEAD_DAYS = 3
+EVENTS_AT_ONCE = 1000
 ENTRIES_AT_ONCE = 5000  # a few milliseconds, in which the company's next event waits
 LOOK_SECONDS = 3600
 # An id further ahead comes from a broken clock; its partitions would hinder every statement.
@@ -39,7 +41,8 @@ EXPIRING = Gauge("makeready_webhooks_expiring_deliveries", "Undelivered, and gon
 class Partitions:
     """Caches which days have partitions, makes missing days, and drops days that are over."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime.datetime]) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
+        """Days have the real clock."""
         self._database = database
         self._clock = clock
         self._held: set[datetime.date] = set()
@@ -122,10 +125,24 @@ class Partitions:
 
     async def _shorten_feeds(self, first_day: datetime.date) -> None:
         """Deletes from the companies' feeds what was stored before `first_day`."""
-        before = datetime.datetime.combine(first_day, datetime.time(), datetime.UTC)
+        before = begins(first_day)
         for company_id in await queries_feed.companies_with_expired(self._database, before):
             gone = ENTRIES_AT_ONCE
             while gone == ENTRIES_AT_ONCE:
                 async with self._database.transaction(BY_INDEX) as connection:
-                    gone = await queries_feed.expired_deleted(connection, company_id, before, ENTRIES_AT_ONCE)
+                    gone = len(await queries_feed.expired_deleted(connection, company_id, before, ENTRIES_AT_ONCE))
                 failpoint("feed-shortened")
+
+    async def expire(self, sandbox: Companies) -> None:
+        """Deletes a sandbox's events that are over by its own clock, with all that hangs on them. Several processes
+        may call it at once; any later call goes on after a kill. Raises DatabaseUnavailable."""
+        assert sandbox.sandbox_id is not None
+        before = begins(first_day_kept(sandbox.clock()))
+        event_ids: list[uuid.UUID] | None = None
+        while event_ids is None or event_ids:
+            async with self._database.transaction(BY_INDEX) as connection:
+                at = (connection, sandbox.sandbox_id, before, EVENTS_AT_ONCE)
+                event_ids = await queries_feed.expired_deleted(*at) or await queries_feed.old_tests(*at)
+                if event_ids:
+                    await queries_feed.events_deleted(connection, event_ids)
+            failpoint("sandbox-shortened")

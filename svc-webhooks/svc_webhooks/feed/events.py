@@ -13,6 +13,7 @@ from makeready.common.v1.documents_pb2 import Feed
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration.inputs import instant_of
+from svc_webhooks.events.queries.feed import last_before
 from svc_webhooks.feed.positions import expired, id_end, position, unpacked
 from svc_webhooks.feed.queries import events as queries
 from svc_webhooks.feed.queries.events import BY_NUMBER, FeedRow, Narrowed
@@ -77,7 +78,7 @@ async def _start(
     """The number after which the page begins. Raises Refusal 410."""
     if request.position:
         return unpacked(request.position).number
-    return 0 if since is None else await queries.last_before(connection, company_id, since)
+    return 0 if since is None else await last_before(connection, company_id, since)
 
 
 def _check(row: FeedRow, after: int, packed: bytes) -> None:

@@ -10,7 +10,6 @@ import msgspec
 
 from chassis.schedule.instants import printed
 from svc_webhooks.administration.queries.deliveries import ShownAttempt, ShownDelivery
-from svc_webhooks.days import expires_at
 from svc_webhooks.feed.queries.replays import Replay
 from svc_webhooks.rules.deliveries import ReplayState
 from svc_webhooks.rules.subscriptions import EventKey
@@ -158,7 +157,7 @@ def _delivery(row: ShownDelivery) -> dict[str, Any]:
         "occurred_at": printed(row.occurred_at),
         "state": row.state,
         "next_attempt_at": None if row.due_at is None else printed(row.due_at),
-        "expires_at": printed(expires_at(row.event_id)),
+        "expires_at": printed(row.expires_at),
     }
 
 

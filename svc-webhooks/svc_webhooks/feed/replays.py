@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+from collections.abc import Set
 
 import structlog
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
+from chassis.schedule.clocks import Companies, CompanyClocks
 from chassis.schedule.instants import Clock
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept
+from svc_webhooks.dispatch.sandboxes import Sandboxes
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.feed.queries import replays as queries
 from svc_webhooks.rules.deliveries import ALL
@@ -33,10 +36,11 @@ log = structlog.stdlib.get_logger(__name__)
 class Replays:
     """One per process. Several processes may work at once."""
 
-    def __init__(self, database: Database, scheduler: Scheduler, clock: Clock) -> None:
+    def __init__(self, database: Database, scheduler: Scheduler, sandboxes: Sandboxes, clocks: CompanyClocks) -> None:
         self._database = database
         self._scheduler = scheduler
-        self._clock = clock
+        self._sandboxes = sandboxes
+        self._clocks = clocks
         self._asked = asyncio.Event()
 
     def wake(self) -> None:
@@ -54,7 +58,11 @@ class Replays:
     async def every_hour(self, _slot: datetime.datetime) -> None:
         """Deletes replays that finished 30 days ago."""
         with contextlib.suppress(DatabaseUnavailable):
-            await queries.old_forgotten(self._database, self._clock() - KEPT_DAYS * DAY)
+            await queries.old_forgotten(self._database, self._clocks.real() - KEPT_DAYS * DAY)
+
+    async def expire(self, sandbox: Companies) -> None:
+        """`every_hour` for a sandbox, by its own clock."""
+        await queries.old_forgotten(self._database, sandbox.clock() - KEPT_DAYS * DAY, sandbox.sandbox_id)
 
     async def go_on(self) -> bool:
         """Queues and finishes what can be; returns whether a replay is still under way."""
@@ -65,17 +73,29 @@ class Replays:
                 queued = await self._queue(replay.id)
         if not under_way:
             return False
-        await self._scheduler.attempt_due()
+        clocks = await self._attempt_due({replay.company_id for replay in under_way})
         is_under_way = False
         for replay in await queries.under_way(self._database):
             waiting, outcome = await queries.progress(self._database, replay)
             if waiting or not replay.is_queued:
                 is_under_way = True
                 continue
-            await queries.finished(self._database, replay, self._clock(), outcome)
+            clock = clocks.get(replay.company_id, self._clocks.real)
+            await queries.finished(self._database, replay, clock(), outcome)
             self._database.committed([(replay.company_id, KIND, replay.subscription_id)])
             log.info("replay_finished", replay_id=replay.id, **outcome._asdict())
         return is_under_way
+
+    async def _attempt_due(self, company_ids: Set[int]) -> dict[int, Clock]:
+        """Begins to attempt what is due in these companies. Returns the clocks of the sandboxes among them."""
+        clocks: dict[int, Clock] = {}
+        for sandbox in await self._clocks.sandboxes():
+            if sandbox.sandbox_id is not None and sandbox.sandbox_id in company_ids:
+                clocks[sandbox.sandbox_id] = sandbox.clock
+                self._sandboxes.begin(sandbox)
+        if company_ids - clocks.keys():
+            await self._scheduler.attempt_due()
+        return clocks
 
     async def _queue(self, replay_id: int) -> bool:
         """Makes the next deliveries due, in one transaction. True if that was the end, or another process does it."""
@@ -88,7 +108,8 @@ class Replays:
                 await queries.forgotten(connection, replay.id)  # the subscription was deleted
                 return True
             entries = await queries.entries(connection, replay, EVENTS_OF_A_BATCH)
-            first_day = first_day_kept(self._clock())
+            first_day = first_day_kept(self._clocks.real())
+            slot = self._scheduler.slot_of(self._clocks.ahead_by(target.clock_offset))
             replayable = [
                 entry for entry in entries if entry.event in replay.events and day_of(entry.event_id) >= first_day
             ]
@@ -109,15 +130,15 @@ class Replays:
             if busy is not None:
                 until = busy - 1
             due = [entry.event_id for entry in chosen if entry.position <= until]
-            await queries.made_due(connection, replay, due, self._scheduler.slot)
+            await queries.made_due(connection, replay, due, slot)
             reached = [entry.event_id for entry in matched if entry.position <= until]
             new = [event_id for event_id in reached if event_id in passing and event_id not in candidates]
-            queued = len(due) + await queries.added(connection, replay, new, self._scheduler.slot)
+            queued = len(due) + await queries.added(connection, replay, new, slot)
             filtered = sum(event_id not in passing for event_id in reached)
             await queries.advanced(connection, replay, until, queued, filtered)
             connection.changed.add((replay.company_id, KIND, replay.subscription_id))
         failpoint("replay-queued")
         if busy is not None:
-            await self._scheduler.attempt_due()
+            await self._attempt_due({replay.company_id})
             await asyncio.sleep(BUSY_SECONDS)
         return until >= replay.until_position

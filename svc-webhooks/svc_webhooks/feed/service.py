@@ -25,11 +25,11 @@ from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries.events import test_stored
 from svc_webhooks.administration.service.attempts import AttemptRpcs, ids_before, test_event
 from svc_webhooks.administration.service.dependencies import Dependencies
-from svc_webhooks.days import OLDEST, first_id_at
+from svc_webhooks.days import OLDEST, first_id_at, made_at
+from svc_webhooks.events.queries.feed import last_before
 from svc_webhooks.feed import records, rules
 from svc_webhooks.feed.events import FeedRpcs
 from svc_webhooks.feed.positions import expired
-from svc_webhooks.feed.queries import events as queries_events
 from svc_webhooks.feed.queries import replays as queries
 from svc_webhooks.feed.replays import Replays
 from svc_webhooks.rules.deliveries import ALL
@@ -69,9 +69,11 @@ class FeedService(FeedRpcs):
     async def ListDeliveries(
         self, request: pb.FeedServiceListDeliveriesRequest, call: identity.Call
     ) -> pb.FeedServiceListDeliveriesResponse:
-        await self._target(identity.caller(call).company_id, request.sub_id)
-        since = first_id_at(instant_of(request.since, "since")) if request.HasField("since") else OLDEST
-        after = OLDEST
+        company_id = identity.caller(call).company_id
+        await self._target(company_id, request.sub_id)
+        since = after = OLDEST
+        if request.HasField("since"):
+            since = await self._dependencies.first_id_since(call, company_id, instant_of(request.since, "since"))
         if request.position:
             if len(request.position) != len(_FILL) + 16:
                 raise expired()
@@ -114,7 +116,7 @@ class FeedService(FeedRpcs):
         dependencies, sub_id, caller = self._dependencies, request.sub_id, identity.caller(call)
         _, same = bodies.decode(records.TestCreate, request.body)
         claim = idempotency.claim_of(request, caller, f"POST /webhooks/{sub_id}/test", same)
-        event_id, now = uuid7(), dependencies.clock()
+        event_id = uuid7()
         await dependencies.partitions.ensure_day(event_id)
 
         async def stored(connection: Connection) -> bytes:
@@ -122,9 +124,11 @@ class FeedService(FeedRpcs):
             if target is None:
                 raise not_found(NOUN)
             rules.check_company(target.active)
-            recent = await queries.tests_since(connection, caller.company_id, sub_id, first_id_at(now - MINUTE))
+            since = first_id_at(made_at(event_id) - MINUTE)
+            recent = await queries.tests_since(connection, caller.company_id, sub_id, since)
             if recent >= rules.TESTS_A_MINUTE:
                 raise rules.too_many_tests()
+            now = await dependencies.clocks.now(call, connection)
             event = test_event(event_id, caller.company_id, sub_id, now, call.request_id)
             await test_stored(connection, event, sub_id)
             return str(event_id).encode()
@@ -156,7 +160,7 @@ class FeedService(FeedRpcs):
         if reply is None:
             target = await self._target(caller.company_id, sub_id)
             rules.check_sending(target.health, target.active)
-            values = await self._values(caller, sub_id, target, fields)
+            values = await self._values(caller, sub_id, target, fields, await dependencies.clocks.now(call))
 
             async def check(connection: Connection) -> None:
                 if await queries.is_under_way(connection, sub_id):
@@ -173,15 +177,20 @@ class FeedService(FeedRpcs):
         return pb.CreateReplayResponse(reply=reply)
 
     async def _values(
-        self, caller: identity.Identity, sub_id: int, target: queries.Target, fields: records.ReplayCreate
+        self,
+        caller: identity.Identity,
+        sub_id: int,
+        target: queries.Target,
+        fields: records.ReplayCreate,
+        now: datetime.datetime,
     ) -> dict[str, Any]:
         """The row of a new replay. Raises Refusal 422."""
-        database, company_id, now = self._dependencies.database, caller.company_id, self._dependencies.clock()
+        database, company_id = self._dependencies.database, caller.company_id
         keys = rules.replayed_keys(fields.events, target.events)
         since, until = fields.since, min(fields.until or now, now)
         rules.check_range(since, until)
-        after = await queries_events.last_before(database, company_id, since)
-        last = await queries_events.last_before(database, company_id, until)
+        after = await last_before(database, company_id, since)
+        last = await last_before(database, company_id, until)
         matched = await queries.counted(database, company_id, keys, after, last, rules.REPLAYED_EVENTS_MAX)
         rules.check_size(matched)
         state = fields.state or ALL

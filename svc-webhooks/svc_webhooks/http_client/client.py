@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import re
 import ssl
 import time
@@ -30,6 +31,7 @@ from svc_webhooks.http_client.sockets import Endpoint, Failed
 
 DEADLINE_SECONDS = 10.0
 CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives
+HUNG_MILLISECONDS = 900
 STALLED_SECONDS = 2.0  # an attempt this late past its deadline says nothing about the receiver
 DESTINATIONS_KEPT_MAX = 1024
 
@@ -54,6 +56,11 @@ class Outcome:
     first_byte_milliseconds: int | None = None
     was_admitted: bool = True
     """False if the gate refused every address that was left: then nothing was sent, and nothing is known."""
+
+    @property
+    def hung(self) -> bool:
+        """Whether the receiver did not answer, or accept a connection, in time."""
+        return self.error in ("timeout", "connect") and self.duration_milliseconds >= HUNG_MILLISECONDS
 
     @property
     def succeeded(self) -> bool:
@@ -81,6 +88,7 @@ class _Attempt:
 
     started: float
     gate: Gate | None = None
+    seconds_max: float = DEADLINE_SECONDS
     response: Response = field(default_factory=Response)
     times: Times = field(default_factory=Times)
     endpoint: Endpoint | None = None
@@ -163,15 +171,22 @@ class HttpClient:
         return _of_connection(self._parsed(url), self._user_agent, body)
 
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, party: int = 0, gate: Gate | None = None
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        party: int = 0,
+        gate: Gate | None = None,
+        seconds_max: float = math.inf,
     ) -> Outcome:
         """POSTs `body` unchanged. Never raises: internal faults are outcomes too.
 
-        party: the one that lookups are made for.
+        party: the one that lookups are made for. seconds_max: if shorter than the usual deadline.
         """
-        attempt = _Attempt(time.monotonic(), gate)
+        attempt = _Attempt(time.monotonic(), gate, min(self._deadline_seconds, seconds_max))
         try:
-            async with asyncio.timeout(self._deadline_seconds):
+            async with asyncio.timeout(attempt.seconds_max):
                 await self._post(self._parsed(url), body, headers, attempt, party)
         except _NotAdmitted:
             return Outcome(None, "", b"", 0, was_admitted=False)
@@ -190,7 +205,7 @@ class HttpClient:
             case Failed():
                 classified = error.error, error.is_internal_fault
             case TimeoutError() if not attempt.is_ours:
-                late = time.monotonic() - attempt.started - self._deadline_seconds
+                late = time.monotonic() - attempt.started - attempt.seconds_max
                 classified = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
             case ResolverFault() | TimeoutError():
                 classified = "resolver", True

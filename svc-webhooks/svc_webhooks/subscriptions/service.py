@@ -3,6 +3,7 @@ record."""
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from chassis.db.ids import Ids
 from chassis.lists.paging import page
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
-from chassis.schedule.instants import Clock
+from chassis.schedule.clocks import CompanyClocks
 from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -44,7 +45,7 @@ class SubscriptionsService:
         vault: Vault | None,
         http: HttpClient,
         eraser: Eraser,
-        clock: Clock,
+        clocks: CompanyClocks,
         *,
         subscriptions_max: int,
     ) -> None:
@@ -53,7 +54,7 @@ class SubscriptionsService:
         self.eraser = eraser
         self.vault = vault
         self.http = http
-        self.clock = clock
+        self.clocks = clocks
         self.ids = Ids(database, subscription_id)
         self.renderer = records.SUBSCRIPTION.renderer()
 
@@ -78,7 +79,7 @@ class SubscriptionsService:
         reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
             await self.check_destination(fields.destination_url, caller.company_id)
-            reply = await self._create(self.vault, caller, fields.destination_url, events, claim)
+            reply = await self._create(self.vault, call, fields.destination_url, events, claim)
         return pb.CreateSubscriptionResponse(reply=reply)
 
     async def check_destination(self, destination_url: str, company_id: int) -> None:
@@ -93,14 +94,16 @@ class SubscriptionsService:
     async def _create(
         self,
         vault: Vault,
-        caller: identity.Identity,
+        call: identity.Call,
         destination_url: str,
         events: list[rules.EventKey],
         claim: idempotency.Claim,
     ) -> WriteReply:
+        caller = identity.caller(call)
         company_id = caller.company_id
         secret = new_secret()
-        values = await self.new_values(vault, caller, destination_url, events, secret, rules.API)
+        now = await self.clocks.now(call)
+        values = await self.new_values(vault, caller, destination_url, events, secret, rules.API, now)
         sub_id = values[subscription.c.id]
         row = {column.name: value for column, value in values.items()}
         record = self.renderer.of_values(values)
@@ -129,6 +132,7 @@ class SubscriptionsService:
         events: list[rules.EventKey],
         secret: str,
         source: str,
+        now: datetime.datetime,
     ) -> dict[Any, Any]:
         """The values of a new subscription by column, with its id."""
         c = subscription.c
@@ -143,7 +147,8 @@ class SubscriptionsService:
             c.secret_prefix: prefix_of(secret),
             c.secret_key_id: sealed.key_id,
             c.secret_sealed: sealed.sealed,
-            c.created_at: self.clock(),
+            c.secret_since: now,
+            c.created_at: now,
             c.created_by: creator.actor,
             c.source: source,
         }

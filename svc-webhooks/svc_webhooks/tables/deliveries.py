@@ -8,6 +8,7 @@ from sqlalchemy import (
     Column,
     Index,
     Integer,
+    Interval,
     LargeBinary,
     PrimaryKeyConstraint,
     Sequence,
@@ -87,6 +88,8 @@ attempt = Table(
     Column("response_excerpt", LargeBinary, nullable=False),
     # The replay that it was made for.
     Column("replay_id", BigInteger),
+    # How far its sandbox's clock was ahead of the real one, which the signature has; null for a live company.
+    Column("clock_offset", Interval),
     # The delivery's state and due time after this attempt.
     Column("state", Text, nullable=False),
     Column("due_at", Instant),

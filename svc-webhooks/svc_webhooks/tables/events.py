@@ -78,9 +78,10 @@ feed_entry = Table(
 Index("feed_entry_of_kind", feed_entry.c.company_id, feed_entry.c.event, feed_entry.c.position)
 Index("feed_entry_of_record", feed_entry.c.company_id, feed_entry.c.entity_id, feed_entry.c.position)
 
-# Companies in the order of their ids, so that two transactions never wait for each other in turn. The instant is taken
-# under the row's lock, so it never goes back. A test is no event of the company's.
-_FEED_EVENTS = """CREATE FUNCTION feed_events() RETURNS trigger LANGUAGE plpgsql AS $$
+# Companies in the order of their ids, so that two transactions never wait for each other in turn. The instant is that
+# of the company's clock, taken under the row's lock, so it never goes back. A test is no event of the company's.
+_AHEAD = "coalesce((SELECT c.clock_offset FROM company c WHERE c.id = {}.company_id), '0')"
+_FEED_EVENTS = f"""CREATE FUNCTION feed_events() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     WITH added AS (
         SELECT company_id, event_id, event, entity_id, body,
@@ -89,9 +90,11 @@ BEGIN
         FROM stored WHERE event <> 'webhook.test'
     ), counted AS (
         INSERT INTO feed AS f (company_id, position, stored_at)
-        SELECT company_id, count(*), clock_timestamp() FROM added GROUP BY company_id ORDER BY company_id
+        SELECT company_id, count(*), clock_timestamp() + {_AHEAD.format("added")}
+        FROM added GROUP BY company_id ORDER BY company_id
         ON CONFLICT (company_id) DO UPDATE
-        SET position = f.position + excluded.position, stored_at = greatest(f.stored_at, clock_timestamp())
+        SET position = f.position + excluded.position,
+            stored_at = greatest(f.stored_at, clock_timestamp() + {_AHEAD.format("excluded")})
         RETURNING f.company_id, f.position, f.stored_at
     )
     INSERT INTO feed_entry (company_id, position, stored_at, event_id, event, entity_id, body)
@@ -102,7 +105,7 @@ BEGIN
            )::uuid THEN a.body END
     FROM added a JOIN counted c USING (company_id);
     RETURN NULL;
-END $$"""
+END $$"""  # noqa: S608 - of constants
 _EVENT_IS_FED = """CREATE TRIGGER event_is_fed AFTER INSERT ON event REFERENCING NEW TABLE AS stored
 FOR EACH STATEMENT EXECUTE FUNCTION feed_events()"""
 for statement in (_FEED_EVENTS, _EVENT_IS_FED):

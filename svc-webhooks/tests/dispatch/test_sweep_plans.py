@@ -90,8 +90,9 @@ def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
     same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
     same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
     same |= {"state_before": "waiting", "actor": ""}
-    same |= dict.fromkeys(("replay_id", "replay_after", "resumes_after"))
-    same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
+    same |= dict.fromkeys(("replay_id", "replay_after", "resumes_after", "clock_offset"))
+    same |= {"duration_milliseconds": 1, "response_excerpt": b"thanks"}
+    same |= dict.fromkeys(("started_at", "ended_at"), now(all_due=False))
     columns = {name: [value] * len(rows) for name, value in same.items()}
     return columns | {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
 
@@ -145,7 +146,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
     none = (None,) * 4
-    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "waiting", *none, 0, "", "", b"", "", None, b"")]
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "waiting", *none, 0, "", "", b"", None, "", None, b"")]
     async with (
         explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
         explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,

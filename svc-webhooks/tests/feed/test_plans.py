@@ -10,6 +10,7 @@ import pytest
 
 from chassis.db.database import Database
 from svc_webhooks import tables as t
+from svc_webhooks.events.queries import feed
 from svc_webhooks.feed.queries import events
 from testkit.plans import Plan, statement_plan
 from testkit.plugin import PostgresServer
@@ -67,6 +68,6 @@ async def test_a_page_reads_its_events_at_any_depth_and_by_any_filter(feeds: Dat
 async def test_an_instant_is_found_by_halves(feeds: Database) -> None:
     for number in (1, 2, 777, EVENTS):
         instant = FIRST + datetime.timedelta(seconds=number)
-        assert await events.last_before(feeds, 2, instant) == number - 1
-    plan = await plan_of(feeds, events.LAST_BEFORE, instant=FIRST + datetime.timedelta(seconds=777))
+        assert await feed.last_before(feeds, 2, instant) == number - 1
+    plan = await plan_of(feeds, feed.LAST_BEFORE, instant=FIRST + datetime.timedelta(seconds=777))
     assert plan.rows_met <= 4 * EVENTS.bit_length()

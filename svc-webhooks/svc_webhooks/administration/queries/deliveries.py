@@ -31,6 +31,7 @@ from chassis.db.database import Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Selection, Statement, param
 from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.days import expires_at
 from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import Uuid, company
 from svc_webhooks.tables.deliveries import attempt, delivery
@@ -39,7 +40,8 @@ from svc_webhooks.tables.subscriptions import subscription
 
 
 class ShownDelivery(NamedTuple):
-    """A delivery with the columns rendered next to it. active: of the company; null if the replica lacks it."""
+    """A delivery with the columns rendered next to it. active, is_sandbox: of the company; null if the replica lacks
+    it."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -50,9 +52,15 @@ class ShownDelivery(NamedTuple):
     event: str
     entity_id: int
     occurred_at: datetime.datetime
+    stored_at: datetime.datetime
     destination_url: str
     health: str
     active: bool | None
+    is_sandbox: bool | None
+
+    @property
+    def expires_at(self) -> datetime.datetime:
+        return expires_at(self.event_id, self.stored_at if self.is_sandbox else None)
 
 
 class ShownAttempt(NamedTuple):
@@ -72,9 +80,15 @@ class ShownAttempt(NamedTuple):
     status: int | None
     error: str
     replay_id: int | None
+    clock_offset: datetime.timedelta | None
     state: str
     due_at: datetime.datetime | None
     response_excerpt: bytes
+
+    @property
+    def signed_at(self) -> datetime.datetime:
+        """When it began by the real clock."""
+        return self.started_at - (self.clock_offset or datetime.timedelta())
 
 
 class KeptEvent(NamedTuple):
@@ -115,9 +129,11 @@ def _shown(deliveries: FromClause) -> Selection:
             event.c.event,
             event.c.entity_id,
             event.c.occurred_at,
+            event.c.stored_at,
             subscription.c.destination_url,
             subscription.c.health,
             company.c.active,
+            company.c.is_sandbox,
         )
         .select_from(deliveries)
         .join(subscription, subscription.c.id == deliveries.c.subscription_id)

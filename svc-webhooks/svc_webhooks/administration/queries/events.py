@@ -133,6 +133,7 @@ _STORE_EVENT = Statement(
                 "request_id",
                 "traceparent",
                 "body",
+                "stored_at",
             )
         }
     )
@@ -142,7 +143,7 @@ _STORE_DELIVERY = Statement(
         event_id=param("event_id", Uuid),
         subscription_id=param("sub_id", BigInteger),
         state=text("'failed'"),
-        settled_at=func.now(),
+        settled_at=param("settled_at", event.c.occurred_at.type),
     )
 )
 
@@ -150,5 +151,5 @@ _STORE_DELIVERY = Statement(
 async def test_stored(connection: Connection, stored: StoredEvent, sub_id: int) -> None:
     """Stores the event of a test with its delivery, which has not arrived yet and does not wait."""
     values = {name: column[0] for name, column in columns_of_tuples([stored]).items() if name != "due_at"}
-    await connection.execute(_STORE_EVENT, **values)
-    await connection.execute(_STORE_DELIVERY, event_id=stored.event_id, sub_id=sub_id)
+    await connection.execute(_STORE_EVENT, stored_at=stored.occurred_at, **values)
+    await connection.execute(_STORE_DELIVERY, event_id=stored.event_id, sub_id=sub_id, settled_at=stored.occurred_at)

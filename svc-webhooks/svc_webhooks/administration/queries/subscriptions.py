@@ -108,7 +108,7 @@ async def details_page(database: Database, company_id: int, after_id: int, rows:
 
 _names = (
     "id", "company_id", "destination_url", "events", "health", "secret_prefix", "secret_key_id", "secret_sealed",
-    "created_at", "created_by", "source",
+    "secret_since", "created_at", "created_by", "source",
 )  # fmt: skip
 _INSERT = Statement(insert(subscription).values({name: param(name, subscription.c[name].type) for name in _names}))
 

@@ -21,7 +21,7 @@ from chassis.schedule.instants import printed
 from chassis.writes.commands import Command
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration import rules, signatures
-from svc_webhooks.administration.inputs import event_id_of, key_of, stretch_of
+from svc_webhooks.administration.inputs import Stretch, event_id_of, key_of
 from svc_webhooks.administration.queries import changes as queries
 from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries.changes import LockedDelivery, Parked
@@ -57,7 +57,7 @@ class AttemptRpcs:
     async def RetryDelivery(self, request: pb.RetryDeliveryRequest, call: identity.Call) -> pb.RetryDeliveryResponse:
         async def work(command: Command, before: LockedDelivery, event_id: uuid.UUID) -> None:
             rules.check_retry(before.state, before.health, before.active)
-            now = first_due(self._dependencies.clock())
+            now = first_due(command.now)
             await queries.make_due(command.connection, event_id, request.sub_id, now, call.identity.actor)
             after = {"state": WAITING, "event_id": request.event_id}
             await command.audit("delivery.retried", SUBJECT, request.sub_id, {"state": before.state}, after)
@@ -90,7 +90,7 @@ class AttemptRpcs:
     async def SendTest(self, request: pb.SendTestRequest, call: identity.Call) -> pb.SendTestResponse:
         dependencies, sub_id = self._dependencies, request.sub_id
         company_id = await dependencies.owner(call, sub_id)
-        event_id, now = uuid7(), dependencies.clock()
+        event_id = uuid7()
         await dependencies.partitions.ensure_day(event_id)
 
         async def work(command: Command) -> pb.SendTestResponse:
@@ -98,7 +98,7 @@ class AttemptRpcs:
             if owned is None:
                 raise no_such_subscription()
             rules.check_test(owned.active)
-            event = test_event(event_id, company_id, sub_id, now, call.request_id)
+            event = test_event(event_id, company_id, sub_id, command.now, call.request_id)
             await test_stored(command.connection, event, sub_id)
             await command.audit("subscription.tested", SUBJECT, sub_id, {}, {"event_id": str(event_id)})
             return pb.SendTestResponse(delivery=ids_before(str(event_id), sub_id, 0))
@@ -192,7 +192,7 @@ class AttemptRpcs:
     async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
         dependencies, sub_id, actor = self._dependencies, request.sub_id, call.identity.actor
         company_id = await dependencies.owner(call, sub_id)
-        which = _parked(request)
+        which = _parked(request, await dependencies.stretch(call, company_id, request, last=""))
         answer = await dependencies.commands.done(call, request, pb.RetryParkedResponse, company_id)
         if answer is not None:
             return answer
@@ -200,7 +200,7 @@ class AttemptRpcs:
         if subscription is None:
             raise no_such_subscription()
         rules.check_retries(subscription.health, subscription.active)
-        now = first_due(dependencies.clock())
+        now = first_due((await dependencies.clock(call, company_id))())
         count = 0
         # Goes forward through the events: a delivery that a sweep parks again meanwhile has had its attempt. The key is
         # claimed at the end, so that a repeat after a kill does the rest.
@@ -243,7 +243,7 @@ class AttemptRpcs:
             event = await queries_deliveries.event_by_id(dependencies.database, event_id)
         if event is not None and event.company_id != company_id:
             event = None
-        now = dependencies.clock().timestamp()
+        now = dependencies.clocks.real().timestamp()
         verdict = signatures.verdict_of(request.signature, request.body, event and event.body, secret, now)
         response = pb.CheckSignatureResponse(
             verdict=pb.SignatureVerdict.ValueType(signatures.VERDICTS.index(verdict) + 1),
@@ -288,10 +288,10 @@ def test_event(
     )
 
 
-def _parked(request: pb.RetryParkedRequest) -> Parked:
-    """Raises Refusal for filters that contradict one another or mean nothing."""
+def _parked(request: pb.RetryParkedRequest, stretch: Stretch) -> Parked:
+    """Raises Refusal for filters that contradict one another or mean nothing. The stretch is the request's."""
     key = key_of(request.event)
-    since, until = stretch_of(request, last="")
+    since, until = stretch
     if not request.event_ids:
         # `since` itself belongs to the stretch, and ids are whole numbers.
         after = uuid.UUID(int=since.int - 1) if since != OLDEST else OLDEST

@@ -11,6 +11,7 @@ from chassis.auth import identity
 from chassis.auth.identity import may_administer
 from chassis.db.database import Database
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import Clock
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration import records, rules, scan, subjects
 from svc_webhooks.administration.inputs import (
@@ -21,7 +22,6 @@ from svc_webhooks.administration.inputs import (
     keys_of,
     limit_of,
     state_of,
-    stretch_of,
 )
 from svc_webhooks.administration.queries import changes as queries_changes
 from svc_webhooks.administration.queries import deliveries as queries
@@ -58,7 +58,7 @@ class DeliveriesService:
     async def SweepDeliveries(
         self, request: pb.SweepDeliveriesRequest, _call: identity.Call
     ) -> pb.SweepDeliveriesResponse:
-        now = instant_of(request.now, "now") if request.HasField("now") else self._dependencies.clock()
+        now = instant_of(request.now, "now") if request.HasField("now") else self._dependencies.clocks.real()
         if now.year > YEAR_MAX:
             raise invalid_request("now is too far ahead for a ladder to follow it.", "now")
         stored, counts = await self._dependencies.scheduler.sweep(now)
@@ -74,7 +74,6 @@ class DeliveriesService:
         return response
 
     async def ListDeliveries(self, request: pb.ListDeliveriesRequest, call: identity.Call) -> pb.ListDeliveriesResponse:
-        stretch = stretch_of(request)
         state = state_of(request.state)
         keys = keys_of(request.event, request.entity_type)
         entity_id = request.entity_id if request.HasField("entity_id") else None
@@ -83,6 +82,7 @@ class DeliveriesService:
         company_id = await queries.company_of(self._dependencies.database, request.sub_id)
         if company_id is None or not may_administer(call, company_id):
             raise no_such_subscription()
+        stretch = await self._dependencies.stretch(call, company_id, request)
         limit = limit_of(request, DELIVERIES_DEFAULT, DELIVERIES_MAX)
         is_filtered = bool(request.event) or entity_id is not None
         if is_filtered and (state != PARKED or entity_id is not None):
@@ -178,13 +178,13 @@ class DeliveriesService:
             started_at = attempt.started_at.ToDatetime(datetime.UTC)
             # An older attempt was signed with a secret that is gone.
             is_signable = secret and started_at >= stored_secret.secret_since
-            at = int(started_at.timestamp())
+            at = attempt.signed_at.seconds
             signatures = signature_headers(secret, request.event_id, at, event.body) if is_signable else {}
             replay_id = attempt.replay_id if attempt.HasField("replay_id") else None
             traceparent = traceparent_of(event.traceparent, event_id, request.sub_id, attempt.number)
             headers = common | request_headers(signatures, attempt.number, event.request_id, traceparent, replay_id)
             attempt.request_headers.extend(pb.Header(name=name, value=value) for name, value in headers.items())
-        now = int(dependencies.clock().timestamp())
+        now = int(dependencies.clocks.real().timestamp())
         fresh = signature_headers(secret, request.event_id, now, event.body) if secret else {}
         return pb.GetDeliveryResponse(
             delivery=delivery,
@@ -244,11 +244,12 @@ class DeliveriesService:
     async def GetDeliveryStats(
         self, request: pb.GetDeliveryStatsRequest, call: identity.Call
     ) -> pb.GetDeliveryStatsResponse:
-        await self._dependencies.owner(call, request.sub_id)
+        company_id = await self._dependencies.owner(call, request.sub_id)
         step = request.step or pb.STATS_STEP_HOUR
         if step not in STEPS:
             raise invalid_request(f"step must be one of: {', '.join(STEP_NAMES.values())}.", "step", status=422)
-        since, until = self._period(request, STEPS[step])
+        clock = await self._dependencies.clock(call, company_id)
+        since, until = _period(request, STEPS[step], clock)
         steps, answers = await queries_subscriptions.stats(
             self._dependencies.database, request.sub_id, STEP_NAMES[step], since, until, ANSWERS_MAX
         )
@@ -265,43 +266,39 @@ class DeliveriesService:
             began_at += STEPS[step]
         return response
 
-    def _period(
-        self, request: pb.GetDeliveryStatsRequest, step: datetime.timedelta
-    ) -> tuple[datetime.datetime, datetime.datetime]:
-        """Whole steps. Raises Refusal 400 or 422."""
-        until = instant_of(request.until, "until") if request.HasField("until") else self._dependencies.clock()
-        steps = 24 if step < datetime.timedelta(days=1) else 30
-        since = instant_of(request.since, "since") if request.HasField("since") else until - (steps - 1) * step
-        first, last = (_EPOCH + (instant - _EPOCH) // step * step for instant in (since, until))
-        if last != until or last == first:
-            last += step
-        if not datetime.timedelta() < last - first <= datetime.timedelta(days=STATS_DAYS_MAX + 1) or until < since:
-            raise invalid_request(f"since must be before until, by {STATS_DAYS_MAX} days at most.", "since", status=422)
-        return first, last
-
     async def CountDeliveries(
         self, request: pb.CountDeliveriesRequest, call: identity.Call
     ) -> pb.CountDeliveriesResponse:
-        await self._dependencies.owner(call, request.sub_id)
-        since, before = stretch_of(request, last="")
+        company_id = await self._dependencies.owner(call, request.sub_id)
+        since, before = await self._dependencies.stretch(call, company_id, request, last="")
         counted = await queries_subscriptions.deliveries_counted(
             self._dependencies.database, request.sub_id, state_of(request.state), key_of(request.event), since, before
         )
         response = pb.CountDeliveriesResponse(deliveries=counted.deliveries)
         if counted.first_event_id is not None and counted.last_event_id is not None:
             first, last = uuid.UUID(counted.first_event_id), uuid.UUID(counted.last_event_id)
-            response.first_made_at.FromDatetime(made_at(first))
-            response.last_made_at.FromDatetime(made_at(last))
-            response.first_expires_at.FromDatetime(expires_at(first))
+            first_at, last_at, expire_at = made_at(first), made_at(last), expires_at(first)
+            if await self._dependencies.clocks.is_sandbox(call, company_id):
+                first_at, last_at = [await self._stored_at(event_id) for event_id in (first, last)]
+                expire_at = expires_at(first, first_at)
+            response.first_made_at.FromDatetime(first_at)
+            response.last_made_at.FromDatetime(last_at)
+            response.first_expires_at.FromDatetime(expire_at)
         return response
+
+    async def _stored_at(self, event_id: uuid.UUID) -> datetime.datetime:
+        """That of a sandbox's event, by its clock. One that was deleted at this moment has the instant of its id."""
+        event = await queries.event_by_id(self._dependencies.database, event_id)
+        return made_at(event_id) if event is None else event.stored_at
 
     async def GetRetryProgress(
         self, request: pb.GetRetryProgressRequest, call: identity.Call
     ) -> pb.GetRetryProgressResponse:
-        await self._dependencies.owner(call, request.sub_id)
+        company_id = await self._dependencies.owner(call, request.sub_id)
         if not request.HasField("since"):
             raise invalid_request("since is required.", "since")
-        since, next_sweep_at = instant_of(request.since, "since"), self._dependencies.next_sweep_at
+        since = instant_of(request.since, "since")
+        next_sweep_at = await self._dependencies.next_sweep_at(call, company_id)
         attempts, waiting = await queries_subscriptions.retries(
             self._dependencies.database, request.sub_id, since, next_sweep_at
         )
@@ -325,6 +322,21 @@ class DeliveriesService:
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def _period(
+    request: pb.GetDeliveryStatsRequest, step: datetime.timedelta, clock: Clock
+) -> tuple[datetime.datetime, datetime.datetime]:
+    """Whole steps. Raises Refusal 400 or 422."""
+    until = instant_of(request.until, "until") if request.HasField("until") else clock()
+    steps = 24 if step < datetime.timedelta(days=1) else 30
+    since = instant_of(request.since, "since") if request.HasField("since") else until - (steps - 1) * step
+    first, last = (_EPOCH + (instant - _EPOCH) // step * step for instant in (since, until))
+    if last != until or last == first:
+        last += step
+    if not datetime.timedelta() < last - first <= datetime.timedelta(days=STATS_DAYS_MAX + 1) or until < since:
+        raise invalid_request(f"since must be before until, by {STATS_DAYS_MAX} days at most.", "since", status=422)
+    return first, last
 
 
 def _nothing(began_at: datetime.datetime | None) -> StepCounts:

@@ -11,13 +11,13 @@ from chassis.auth.identity import may_administer
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration import records, rules, scan, subjects
-from svc_webhooks.administration.inputs import event_id_of, instant_of, keys_of, limit_of, state_of, stretch_of
+from svc_webhooks.administration.inputs import event_id_of, instant_of, keys_of, limit_of, state_of
 from svc_webhooks.administration.queries import deliveries as queries_deliveries
 from svc_webhooks.administration.queries import events as queries
 from svc_webhooks.administration.queries.events import ListedEvent
 from svc_webhooks.administration.service.deliveries import abouts, shown
 from svc_webhooks.administration.service.dependencies import Dependencies
-from svc_webhooks.days import NEWEST, OLDEST, expires_at, first_day_kept, first_id
+from svc_webhooks.days import NEWEST, OLDEST, begins, expires_at, first_day_kept
 from svc_webhooks.rules.deliveries import PARKED, WAITING
 from svc_webhooks.rules.events import ENTITY_TYPES
 
@@ -37,7 +37,7 @@ class EventRpcs:
         entity_id = request.entity_id if request.HasField("entity_id") else None
         if entity_id is not None and not request.entity_type:
             raise invalid_request("entity_id needs an entity_type.", "entity_id")
-        since, before = stretch_of(request)
+        since, before = await self._dependencies.stretch(call, company_id, request)
         if "\0" in request.request_id:
             raise invalid_request("request_id must not hold the character NUL.", "request_id")
         if not 0 <= request.outcome <= len(rules.EVENT_OUTCOMES):
@@ -69,7 +69,9 @@ class EventRpcs:
         limit = limit_of(request, EVENTS_DEFAULT, EVENTS_MAX)
         rows, following = await scan.page(read, filters, before, limit)
         await self._count_states([row for row in rows if row.event_id not in states], states)
-        response = pb.ListEventsResponse(events=[records.event(row, states[row.event_id]) for row in rows])
+        is_sandbox = await self._dependencies.clocks.is_sandbox(call, company_id)
+        events = [records.event(row, states[row.event_id], is_sandbox=is_sandbox) for row in rows]
+        response = pb.ListEventsResponse(events=events)
         names = await abouts(self._dependencies.database, [row.event_id for row in rows])
         for event in response.events:
             event.about = names.get(event.event_id, "")
@@ -103,7 +105,8 @@ class EventRpcs:
             delivery.about = response.about
         response.occurred_at.FromDatetime(event.occurred_at)
         response.stored_at.FromDatetime(event.stored_at)
-        response.expires_at.FromDatetime(expires_at(event_id))
+        is_sandbox = await self._dependencies.clocks.is_sandbox(call, event.company_id)
+        response.expires_at.FromDatetime(expires_at(event_id, event.stored_at if is_sandbox else None))
         return response
 
     async def ListUndelivered(
@@ -121,7 +124,7 @@ class EventRpcs:
             self._dependencies.database,
             company_id,
             state=state,
-            until=_first_id_kept(request),
+            until=await self._first_id_kept(call, company_id, request),
             after_event_id=after,
             after_sub_id=request.after_sub_id,
             rows=limit + 1,
@@ -129,9 +132,11 @@ class EventRpcs:
         deliveries = await shown(self._dependencies.database, rows[:limit], self._dependencies.rungs, last_alone=True)
         return pb.ListUndeliveredResponse(deliveries=deliveries, more=len(rows) > limit)
 
-
-def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
-    """The first event id that exists at `expires_before`; the highest id if the request sets no such instant."""
-    if not request.HasField("expires_before"):
-        return NEWEST
-    return first_id(first_day_kept(instant_of(request.expires_before, "expires_before")))
+    async def _first_id_kept(
+        self, call: identity.Call, company_id: int, request: pb.ListUndeliveredRequest
+    ) -> uuid.UUID:
+        """The first event id that exists at `expires_before`; the highest id if the request sets no such instant."""
+        if not request.HasField("expires_before"):
+            return NEWEST
+        first_day = first_day_kept(instant_of(request.expires_before, "expires_before"))
+        return await self._dependencies.first_id_since(call, company_id, begins(first_day))

@@ -70,9 +70,9 @@ class SubscriptionRpcs:
     async def GetSubscription(
         self, request: pb.GetSubscriptionRequest, call: identity.Call
     ) -> pb.GetSubscriptionResponse:
-        await self._dependencies.owner(call, request.sub_id)
+        company_id = await self._dependencies.owner(call, request.sub_id)
         response = pb.GetSubscriptionResponse(subscription=await self._details(request.sub_id))
-        response.next_sweep_at.FromDatetime(self._dependencies.next_sweep_at)
+        response.next_sweep_at.FromDatetime(await self._dependencies.next_sweep_at(call, company_id))
         return response
 
     async def _details(self, sub_id: int) -> pb.SubscriptionDetails:
@@ -96,8 +96,9 @@ class SubscriptionRpcs:
         answer = await dependencies.commands.done(call, request, pb.AddSubscriptionResponse)
         if answer is None:
             await dependencies.subscriptions.check_destination(fields.destination_url, company_id)
+            now = (await dependencies.clock(call, company_id))()
             values = await dependencies.subscriptions.new_values(
-                dependencies.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR
+                dependencies.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR, now
             )
             answer = await dependencies.commands.run(
                 call, request, pb.AddSubscriptionResponse, lambda command: self._add(command, values)
@@ -105,7 +106,7 @@ class SubscriptionRpcs:
         subscription = answer.subscription
         return pb.AddSubscriptionResponse(
             subscription=await self._details(subscription.sub_id),
-            secret=await self._secret_of(subscription.sub_id, subscription.secret_prefix, secret),
+            secret=await self._secret_of(call, subscription.sub_id, subscription.secret_prefix, secret),
         )
 
     async def _add(self, command: Command, values: dict[Any, Any]) -> pb.AddSubscriptionResponse:
@@ -206,7 +207,7 @@ class SubscriptionRpcs:
             if before.health == after.health == PAUSED:  # since then and by that person, with the newer reason
                 pause = Pause(before.paused_at, before.paused_by, reason or before.pause_reason)
             elif after.health == PAUSED:
-                pause = Pause(self._dependencies.clock(), call.identity.actor, reason)
+                pause = Pause(command.now, call.identity.actor, reason)
             row = await queries.health_saved(command.connection, sub_id, after, pause)
             sides = [
                 {
@@ -244,7 +245,7 @@ class SubscriptionRpcs:
                 prefix=prefix_of(secret),
                 key_id=sealed.key_id,
                 sealed=sealed.sealed,
-                since=dependencies.clock(),
+                since=command.now,
             )
             if row is None:
                 raise rules.secret_just_rotated()
@@ -255,20 +256,19 @@ class SubscriptionRpcs:
 
         answer = await dependencies.commands.run(call, request, pb.RotateSecretResponse, work, company_id)
         prefix = json.loads(answer.subscription.json)["secret_prefix"]
-        answer.secret = await self._secret_of(sub_id, prefix, secret)
+        answer.secret = await self._secret_of(call, sub_id, prefix, secret)
         return answer
 
-    async def _secret_of(self, sub_id: int, prefix: str, secret: str) -> str:
+    async def _secret_of(self, call: identity.Call, sub_id: int, prefix: str, secret: str) -> str:
         """The secret with this prefix: that of this request, or for a repeat that follows at once the stored one; else
         empty. The stored reply never holds a secret."""
         if prefix_of(secret) == prefix:
             return secret
         stored_secret = await queries.secret_in_use(self._dependencies.database, sub_id)
-        if (
-            stored_secret is None
-            or stored_secret.secret_prefix != prefix
-            or self._dependencies.clock() - stored_secret.secret_since > SECRET_AGAIN
-        ):
+        if stored_secret is None or stored_secret.secret_prefix != prefix:
+            return ""
+        clock = await self._dependencies.clock(call, stored_secret.company_id)
+        if clock() - stored_secret.secret_since > SECRET_AGAIN:
             return ""
         return self._dependencies.opened(sub_id, stored_secret)
 

@@ -15,8 +15,10 @@ from sqlalchemy import (
     Text,
     TextClause,
     and_,
+    case,
     func,
     literal_column,
+    not_,
     null,
     or_,
     select,
@@ -56,7 +58,7 @@ class DueSubscription(NamedTuple):
 
 class ClaimedDelivery(NamedTuple):
     """A claimed delivery with all data to send it. attempts, rung, state, due_at: before this attempt; see
-    tables/deliveries.py."""
+    tables/deliveries.py. clock_offset: how far its sandbox's clock is ahead; None for a live company."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -72,6 +74,7 @@ class ClaimedDelivery(NamedTuple):
     destination_url: str
     secret_key_id: str
     secret_sealed: bytes
+    clock_offset: datetime.timedelta | None
     request_id: str
     traceparent: str | None
     body: bytes
@@ -79,8 +82,14 @@ class ClaimedDelivery(NamedTuple):
 
 _due = and_(text("delivery.state = 'waiting'"), delivery.c.due_at <= param("now", Instant))
 _unclaimed = or_(delivery.c.leased_until.is_(None), delivery.c.leased_until < func.now())
-_active = select(company.c.active).where(company.c.id == subscription.c.company_id).scalar_subquery()
-_sending = and_(text("subscription.health <> 'paused'"), _active.is_not(False))
+_its_company = company.c.id == subscription.c.company_id
+_active = select(company.c.active).where(_its_company).scalar_subquery()
+_live = select(and_(company.c.active, not_(company.c.is_sandbox))).where(_its_company).scalar_subquery()
+_clock_offset = select(case((company.c.is_sandbox, company.c.clock_offset))).where(_its_company).scalar_subquery()
+_not_paused = text("subscription.health <> 'paused'")
+_sending = and_(_not_paused, _active.is_not(False))
+_sending_live = and_(_not_paused, _live.is_not(False))
+_of_company = subscription.c.company_id == param("company_id", BigInteger)
 
 # LATERAL with a limit: one index lookup for each subscription, however many deliveries wait.
 _oldest_due = (
@@ -90,28 +99,77 @@ _oldest_due = (
     .limit(1)
     .lateral("oldest_due")
 )
-_SUBSCRIPTIONS_DUE = Query(
-    DueSubscription,
-    select(subscription.c.id, subscription.c.company_id, subscription.c.health, subscription.c.destination_url)
-    .select_from(subscription.join(_oldest_due, true()))
-    .where(_sending, subscription.c.id > param("after_id", BigInteger))
-    .order_by(subscription.c.id)
-    .limit(param("rows", Integer)),
-)
+
+
+def _subscriptions_due(*sending: ColumnElement[bool]) -> Query[DueSubscription]:
+    return Query(
+        DueSubscription,
+        select(subscription.c.id, subscription.c.company_id, subscription.c.health, subscription.c.destination_url)
+        .select_from(subscription.join(_oldest_due, true()))
+        .where(*sending, subscription.c.id > param("after_id", BigInteger))
+        .order_by(subscription.c.id)
+        .limit(param("rows", Integer)),
+    )
+
+
+_SUBSCRIPTIONS_DUE = _subscriptions_due(_sending_live)
+_SUBSCRIPTIONS_DUE_OF = _subscriptions_due(_sending, _of_company)
 
 
 async def subscriptions_due(
-    database: Database, now: datetime.datetime, after_id: int, rows: int
+    database: Database, now: datetime.datetime, after_id: int, rows: int, sandbox_id: int | None = None
 ) -> list[DueSubscription]:
-    """Ascending by id."""
+    """Ascending by id: those of live companies, or of one sandbox."""
     async with database.transaction(BY_INDEX, writes=False) as connection:
-        return await _SUBSCRIPTIONS_DUE.rows(connection, now=now, after_id=after_id, rows=rows)
+        if sandbox_id is None:
+            return await _SUBSCRIPTIONS_DUE.rows(connection, now=now, after_id=after_id, rows=rows)
+        at = {"now": now, "after_id": after_id, "rows": rows}
+        return await _SUBSCRIPTIONS_DUE_OF.rows(connection, company_id=sandbox_id, **at)
+
+
+_oldest_waiting = (
+    select(delivery.c.due_at)
+    .where(delivery.c.subscription_id == subscription.c.id, text("delivery.state = 'waiting'"))
+    .order_by(delivery.c.due_at)
+    .limit(1)
+    .lateral("oldest_waiting")
+)
+NEXT_DUE = Statement(
+    select(func.min(_oldest_waiting.c.due_at))
+    .select_from(subscription.join(_oldest_waiting, true()))
+    .where(_sending, _of_company)
+)
+
+
+async def next_due_at(database: Database, company_id: int) -> datetime.datetime | None:
+    """When the next delivery of a company that is not held back is due; None if none waits."""
+    async with database.transaction(BY_INDEX, writes=False) as connection:
+        due_at: datetime.datetime | None = await connection.value(NEXT_DUE, company_id=company_id)
+    return due_at
+
+
+_left = (
+    select(delivery.c.event_id, delivery.c.subscription_id)
+    .select_from(subscription.join(delivery, delivery.c.subscription_id == subscription.c.id))
+    .where(_sending, _of_company, _due, _unclaimed)
+    .with_for_update(of=delivery, skip_locked=True)
+    .cte("left_over")
+)
+PUT_OFF = Statement(update(delivery).where(same_delivery(delivery, _left)).values(due_at=param("due_at", Instant)))
+
+
+async def deliveries_put_off(
+    database: Database, company_id: int, now: datetime.datetime, due_at: datetime.datetime
+) -> None:
+    """Makes what is due as of `now`, and not claimed, due at a later instant."""
+    async with database.transaction(CLAIMING) as connection:
+        await connection.execute(PUT_OFF, company_id=company_id, now=now, due_at=due_at)
 
 
 _BACKLOG = Statement(
     select(func.count(), func.min(_oldest_due.c.due_at))
     .select_from(subscription.join(_oldest_due, true()))
-    .where(_sending)
+    .where(_sending_live)
 )
 
 
@@ -135,7 +193,8 @@ async def counts(database: Database, now: datetime.datetime) -> dict[str, int]:
 
 
 async def backlog(database: Database, now: datetime.datetime) -> tuple[int, datetime.datetime | None]:
-    """The number of subscriptions with a due delivery, and since when the longest waiting one is due."""
+    """The number of live companies' subscriptions with a due delivery, and since when the longest waiting one is
+    due."""
     async with database.transaction(BY_INDEX, writes=False) as connection:
         row = await connection.row(_BACKLOG, now=now)
     assert row is not None
@@ -147,6 +206,7 @@ _ITS_SUBSCRIPTION = (
     subscription.c.destination_url,
     subscription.c.secret_key_id,
     subscription.c.secret_sealed,
+    _clock_offset.label("clock_offset"),
 )
 
 
@@ -236,7 +296,7 @@ _CLAIM_SETTLED = _claim(
         delivery.c.attempts == param("attempts", Integer),
         _unclaimed,
         _active.is_not(False),
-        or_(text("subscription.health <> 'paused'"), param("state", Text) == param("failed", Text)),
+        or_(_not_paused, param("state", Text) == param("failed", Text)),
     )
     .with_for_update(of=delivery, skip_locked=True)
     .cte("picked")

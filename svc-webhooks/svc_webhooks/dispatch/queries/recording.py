@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     Integer,
+    Interval,
     LargeBinary,
     SmallInteger,
     Text,
@@ -36,7 +37,8 @@ class Attempt(NamedTuple):
     """An attempt that was made, and its delivery after it.
 
     actor: the person or process that requested it; empty if the ladder did. answered: receivers whose first 2xx this
-    is, see hosts.py. sweep: that made it; None if a person requested the attempt.
+    is, see hosts.py. sweep: that made it; None if a person requested the attempt. Its instants are those of the
+    company's clock.
     """
 
     delivery: ClaimedDelivery
@@ -51,6 +53,10 @@ class Attempt(NamedTuple):
     @property
     def subscription_id(self) -> int:
         return self.delivery.subscription_id
+
+    @property
+    def ended_at(self) -> datetime.datetime:
+        return self.started_at + datetime.timedelta(milliseconds=self.outcome.duration_milliseconds)
 
     @property
     def key(self) -> tuple[uuid.UUID, int]:
@@ -78,7 +84,9 @@ _RECORD_ATTEMPTS = Statement(
                 attempts = new_attempt.number,
                 rung = new_attempt.rung,
                 leased_until = NULL,
-                settled_at = CASE WHEN new_attempt.state <> 'waiting' THEN coalesce(delivery.settled_at, now()) END,
+                settled_at = CASE
+                    WHEN new_attempt.state <> 'waiting' THEN coalesce(delivery.settled_at, new_attempt.ended_at)
+                END,
                 requested_by = NULL,
                 replay_id = new_attempt.replay_after,
                 resumes_at = new_attempt.resumes_after
@@ -86,12 +94,12 @@ _RECORD_ATTEMPTS = Statement(
                 :event_id, :subscription_id, :fence, :state_before, :number, :rung, :state, :due_at, :cause, :actor,
                 :started_at, :duration_milliseconds, :connect_milliseconds, :tls_milliseconds,
                 :first_byte_milliseconds, :address, :status, :error, :response_excerpt, :replay_id, :replay_after,
-                :resumes_after
+                :resumes_after, :ended_at, :clock_offset
             ) AS new_attempt(
                 event_id, subscription_id, fence, state_before, number, rung, state, due_at, cause, actor,
                 started_at, duration_milliseconds, connect_milliseconds, tls_milliseconds,
                 first_byte_milliseconds, address, status, error, response_excerpt, replay_id, replay_after,
-                resumes_after
+                resumes_after, ended_at, clock_offset
             )
             WHERE alive.id = new_attempt.subscription_id
               AND delivery.event_id >= new_attempt.event_id
@@ -109,12 +117,12 @@ _RECORD_ATTEMPTS = Statement(
             INSERT INTO attempt (
                 event_id, subscription_id, number, cause, actor, started_at, duration_milliseconds,
                 connect_milliseconds, tls_milliseconds, first_byte_milliseconds, address, status, error,
-                response_excerpt, replay_id, state, due_at
+                response_excerpt, replay_id, clock_offset, state, due_at
             )
             SELECT
                 event_id, subscription_id, number, cause, actor, started_at, duration_milliseconds,
                 connect_milliseconds, tls_milliseconds, first_byte_milliseconds, address, status, error,
-                response_excerpt, replay_id, state, due_at
+                response_excerpt, replay_id, clock_offset, state, due_at
             FROM moved
         )
         SELECT event_id, subscription_id, has_failures FROM moved
@@ -141,6 +149,8 @@ _RECORD_ATTEMPTS = Statement(
         replay_id=ARRAY(BigInteger),
         replay_after=ARRAY(BigInteger),
         resumes_after=ARRAY(Instant),
+        ended_at=ARRAY(Instant),
+        clock_offset=ARRAY(Interval),
     )
 )
 _HEALTHS = Statement(
@@ -166,13 +176,13 @@ _SAVE_HEALTHS = Statement(
             failing_since = CASE
                 WHEN moved.failures_in_a_row = 0 THEN NULL
                 WHEN moved.failures_in_a_row > subscription.failures_in_a_row
-                    THEN coalesce(subscription.failing_since, now())
-                ELSE now()
+                    THEN coalesce(subscription.failing_since, moved.failed_at)
+                ELSE moved.failed_at
             END,
             failed_sweeps = CAST(moved.failed_sweeps AS timestamptz[]),
             delivering_sweep = moved.delivering_sweep
-        FROM unnest(:id, :health, :failures_in_a_row, :failed_sweeps, :delivering_sweep)
-            AS moved(id, health, failures_in_a_row, failed_sweeps, delivering_sweep)
+        FROM unnest(:id, :health, :failures_in_a_row, :failed_sweeps, :delivering_sweep, :failed_at)
+            AS moved(id, health, failures_in_a_row, failed_sweeps, delivering_sweep, failed_at)
         WHERE subscription.id >= moved.id AND subscription.id <= moved.id
         """,
         id=ARRAY(BigInteger),
@@ -180,6 +190,7 @@ _SAVE_HEALTHS = Statement(
         failures_in_a_row=ARRAY(Integer),
         failed_sweeps=ARRAY(Text),
         delivering_sweep=ARRAY(Instant),
+        failed_at=ARRAY(Instant),
     )
 )
 
@@ -227,6 +238,8 @@ async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt])
         replay_id=[attempt.replay_id for attempt in attempts],
         replay_after=[after.replay_id for after in afters],
         resumes_after=[after.resumes_at for after in afters],
+        ended_at=[attempt.ended_at for attempt in attempts],
+        clock_offset=[delivery.clock_offset for delivery in deliveries],
     )
     return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
@@ -255,7 +268,10 @@ async def delivering_sweeps(
     return [(row["subscription_id"], row["now"]) for row in rows]
 
 
-async def save_healths(connection: Connection, healths: dict[int, SubscriptionHealth]) -> None:
+async def save_healths(
+    connection: Connection, healths: dict[int, SubscriptionHealth], failed_at: Mapping[int, datetime.datetime]
+) -> None:
+    """failed_at: by subscription, when an attempt ended, in case that its failures begin now."""
     await connection.execute(
         _SAVE_HEALTHS,
         id=list(healths),
@@ -265,4 +281,5 @@ async def save_healths(connection: Connection, healths: dict[int, SubscriptionHe
             "{" + ",".join(sweep.isoformat() for sweep in health.failed_sweeps) + "}" for health in healths.values()
         ],
         delivering_sweep=[health.delivering_sweep for health in healths.values()],
+        failed_at=[failed_at[sub_id] for sub_id in healths],
     )

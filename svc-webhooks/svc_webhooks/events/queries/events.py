@@ -29,6 +29,7 @@ class StoredEvent(NamedTuple):
     traceparent: str | None
     body: bytes
     due_at: datetime.datetime
+    """By the real clock. In a sandbox it is due when it occurred by the sandbox's clock, or now if that lies ahead."""
 
 
 # KEY SHARE: a subscription can't be deleted between the match and the commit, but its health may change.
@@ -36,13 +37,21 @@ _STORE_EVENTS = Statement(
     sql(
         f"""
         WITH offered AS (
-            SELECT * FROM unnest(
+            SELECT
+                row.*,
+                coalesce((SELECT clock_offset FROM company WHERE company.id = row.company_id), '0') AS ahead
+            FROM unnest(
                 :event_id, :company_id, :event, :entity_id, :occurred_at, :request_id, :traceparent, :body, :due_at
             ) AS row(event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body, due_at)
         ),
         stored AS (
-            INSERT INTO event (event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body)
-            SELECT event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body FROM offered
+            INSERT INTO event (
+                event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body, stored_at
+            )
+            SELECT
+                event_id, company_id, event, entity_id, occurred_at, request_id, traceparent, body,
+                clock_timestamp() + ahead
+            FROM offered
         ),
         matching AS (
             SELECT id, company_id, events, property_ids, categories, priorities FROM subscription
@@ -50,7 +59,10 @@ _STORE_EVENTS = Statement(
             FOR KEY SHARE OF subscription
         )
         INSERT INTO delivery (event_id, subscription_id, due_at)
-        SELECT offered.event_id, matching.id, offered.due_at FROM offered
+        SELECT
+            offered.event_id, matching.id,
+            least(date_trunc('second', offered.occurred_at), offered.due_at + offered.ahead)
+        FROM offered
         JOIN matching ON matching.company_id = offered.company_id AND offered.event = ANY(matching.events)
         WHERE {passes("matching", "offered")}
         """,  # noqa: S608 - of constants

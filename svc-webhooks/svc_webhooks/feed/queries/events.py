@@ -7,14 +7,13 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import sqlalchemy as sa
 from sqlalchemy import BigInteger, Column, ColumnElement, Integer, Text, func, literal_column, select, true
 from sqlalchemy.dialects.postgresql import ARRAY, array
 
-from chassis.db.database import IN_ORDER, ONE_PLAN, Connection, Database
+from chassis.db.database import IN_ORDER, ONE_PLAN, Connection
 from chassis.db.history import SERVER, TIMELINE
 from chassis.db.statements import Query, param
-from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.schema import Uuid
 from svc_webhooks.tables.events import event, feed, feed_entry
 
 # A page reads its rows through the index that has their order.
@@ -143,39 +142,3 @@ async def bodies(connection: Connection, event_ids: Sequence[uuid.UUID]) -> dict
     first, last = min(event_ids), max(event_ids)
     rows = await BODIES.rows(connection, event_ids=list(event_ids), first=first, last=last)
     return {row.event_id: row.body for row in rows}
-
-
-class Found(NamedTuple):
-    """A number."""
-
-    number: int
-
-
-def _last_before() -> Query[Found]:
-    """Halves the numbers: they are dense, and their instants never go back."""
-    low = feed.c.begins_after.label("low")
-    bounds = select(low, (feed.c.position + literal_column("1")).label("high")).where(feed.c.company_id == _company)
-    search = bounds.cte("search", recursive=True)
-    middle = literal_column("(search.low + search.high) / 2", BigInteger)
-    half = (
-        select(feed_entry.c.position, (feed_entry.c.stored_at < param("instant", Instant)).label("is_before"))
-        .where(feed_entry.c.company_id == _company, feed_entry.c.position == middle)
-        .correlate(search)
-        .lateral("half")
-    )
-    step = select(
-        sa.case((half.c.is_before, half.c.position), else_=search.c.low),
-        sa.case((half.c.is_before, search.c.high), else_=half.c.position),
-    ).select_from(search.join(half, true()))
-    search = search.union_all(step.where(search.c.high - search.c.low > literal_column("1")))
-    done = search.c.high - search.c.low <= literal_column("1")
-    return Query(Found, select(search.c.low.label("number")).where(done))
-
-
-LAST_BEFORE = _last_before()
-
-
-async def last_before(on: Database | Connection, company_id: int, instant: datetime.datetime) -> int:
-    """The number of the last event that was stored before an instant; that before the oldest one if none was."""
-    last = await LAST_BEFORE.row(on, company_id=company_id, instant=instant)
-    return 0 if last is None else last.number

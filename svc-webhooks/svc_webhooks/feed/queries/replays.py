@@ -46,13 +46,14 @@ _sub = param("sub_id", BigInteger)
 
 
 class Target(NamedTuple):
-    """A subscription that a replay or a test is for. active: of its company; null if the replica lacks the company.
-    has_filter: whether some events may not pass."""
+    """A subscription that a replay or a test is for. active, clock_offset: of its company; null if the replica lacks
+    the company. has_filter: whether some events may not pass."""
 
     company_id: int
     events: Sequence[str]
     health: str
     active: bool | None
+    clock_offset: datetime.timedelta | None
     has_filter: bool
 
 
@@ -62,6 +63,7 @@ _target = (
         EVENTS,
         subscription.c.health,
         company.c.active,
+        company.c.clock_offset,
         literal_column(HAS_FILTER.format(subscription="subscription"), Boolean).label("has_filter"),
     )
     .select_from(subscription.outerjoin(company, company.c.id == subscription.c.company_id))
@@ -387,7 +389,10 @@ _FINISH = Statement(
     )
 )
 _FORGET = Statement(delete(replay).where(_id))
-_FORGET_OLD = Statement(delete(replay).where(replay.c.finished_at < param("before", Instant)))
+_is_old = replay.c.finished_at < param("before", Instant)
+_FORGET_OLD, _FORGET_OLD_OF = (
+    Statement(delete(replay).where(_is_old, *of_company)) for of_company in ((), (replay.c.company_id == _company,))
+)
 
 
 async def progress(database: Database, replay: Replay) -> tuple[int, Outcome]:
@@ -409,8 +414,12 @@ async def forgotten(on: Database | Connection, replay_id: int) -> None:
     await on.execute(_FORGET, id=replay_id)
 
 
-async def old_forgotten(database: Database, before: datetime.datetime) -> None:
-    await database.execute(_FORGET_OLD, before=before)
+async def old_forgotten(database: Database, before: datetime.datetime, sandbox_id: int | None = None) -> None:
+    """Of all companies, or of one sandbox, whose clock is never behind the others'."""
+    if sandbox_id is None:
+        await database.execute(_FORGET_OLD, before=before)
+    else:
+        await database.execute(_FORGET_OLD_OF, before=before, company_id=sandbox_id)
 
 
 # Tests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Text, func, select, update
+from sqlalchemy import BigInteger, Text, func, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
@@ -23,7 +23,8 @@ SUBSCRIPTIONS_PAGE = Pages(
     {},
     request=ListSubscriptionsRequest,
 )
-CREATE_SUBSCRIPTION = IdempotentInsert(idempotency, subscription)
+# The default of `secret_since` has the real clock.
+CREATE_SUBSCRIPTION = IdempotentInsert(idempotency, subscription, only_if={subscription.c.secret_since: true()})
 
 # Namespace of the advisory locks under which a company's subscriptions are counted and created, one for each company.
 _COUNT_LOCK = 0x73756273 << 32
