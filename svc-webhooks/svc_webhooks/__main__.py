@@ -42,10 +42,12 @@ def assemble(settings: config.Config) -> App:
     partitions = Partitions(app.database, clocks.real)
     applier = events_consumer.EventApplier(partitions)
     consumer = app.consumes(tables.inbox, applier.apply, events_consumer.SUBJECTS, events_consumer.REPLICAS)
+    local_destinations = settings.local_destinations
+    sender = Sender(http, Hosts(app.database), settings.vault, clocks, local_destinations=local_destinations)
     scheduler = Scheduler(
         app.database,
         consumer,
-        Attempts(app.database, Sender(http, Hosts(app.database), settings.vault, clocks), settings.ladder),
+        Attempts(app.database, sender, settings.ladder),
         clocks,
         period_seconds=settings.sweep_seconds,
     )
@@ -66,7 +68,13 @@ def assemble(settings: config.Config) -> App:
     services = webhooks_pb2.DESCRIPTOR.services_by_name
     commands = CommandRunner(app.database, tables.idempotency, audit, clocks=clocks)
     subscriptions = SubscriptionsService(
-        app.database, settings.vault, http, eraser, clocks, subscriptions_max=settings.subscriptions_max
+        app.database,
+        settings.vault,
+        http,
+        eraser,
+        clocks,
+        subscriptions_max=settings.subscriptions_max,
+        local_destinations=local_destinations,
     )
     app.serve(services["SubscriptionsService"], subscriptions)
     dependencies = Dependencies(

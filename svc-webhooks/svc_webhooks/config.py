@@ -16,6 +16,7 @@ from svc_webhooks.rules.subscriptions import SUBSCRIPTIONS_MAX
 from svc_webhooks.vault.keyring import Vault, vault_from
 
 LONGEST = KEPT_DAYS * DAY
+LOCAL_DESTINATIONS = "MAKEREADY_SANDBOX_LOCAL_DESTINATIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Config:
     egress_ca_file: Path | None
     vault: Vault | None
     subscriptions_max: int
+    local_destinations: bool
+    """Whether sandboxes may have local receivers."""
 
 
 def read(environment: Environment) -> Config:
@@ -39,6 +42,7 @@ def read(environment: Environment) -> Config:
         egress_ca_file=_ca_file(environment),
         vault=vault_from(environment.text("WEBHOOKS_VAULT_KEYS", "")),
         subscriptions_max=environment.integer("WEBHOOKS_SUBSCRIPTIONS_MAX", SUBSCRIPTIONS_MAX, 1, 100_000),
+        local_destinations=environment.integer(LOCAL_DESTINATIONS, 0, 0, 1) == 1,
     )
 
 

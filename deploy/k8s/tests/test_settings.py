@@ -112,6 +112,14 @@ def test_the_gateway_does_not_start_before_an_overlay_says_where_tls_ends(as_rea
         config.read(Environment(environment))
 
 
+def test_no_pod_lets_sandboxes_have_local_receivers(bundle: Bundle, tmp_path: Path) -> None:
+    for workload in bundle.workloads("Deployment", "StatefulSet", "Job", "CronJob", "Pod"):
+        assert "MAKEREADY_SANDBOX_LOCAL_DESTINATIONS" not in bundle.environment(workload), workload.name
+    (server,) = [workload for workload in bundle.servers() if workload.name == "svc-webhooks"]
+    settings = config_of("svc-webhooks").read(Environment(process(bundle, server, tmp_path)))
+    assert settings.local_destinations is False
+
+
 def test_the_base_says_neither_where_tls_ends_nor_a_public_name(base: Bundle) -> None:
     environment = {**base.values("ConfigMap", "gateway"), **base.values("ConfigMap", "console")}
     environment |= base.values("ConfigMap", "makeready")

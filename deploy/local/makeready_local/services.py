@@ -117,6 +117,7 @@ def environment_of(
     if service.name == "svc-webhooks":
         # A variable that is set but empty stays empty: no vault.
         environment.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
+        environment.setdefault("MAKEREADY_SANDBOX_LOCAL_DESTINATIONS", "1")
     else:
         environment.pop("WEBHOOKS_VAULT_KEYS", None)
     return environment

@@ -45,8 +45,18 @@ class Claimed(NamedTuple):
 class Sender:
     """Makes one attempt of a claimed delivery."""
 
-    def __init__(self, http: HttpClient, hosts: Hosts, vault: Vault | None, clocks: CompanyClocks) -> None:
+    def __init__(
+        self,
+        http: HttpClient,
+        hosts: Hosts,
+        vault: Vault | None,
+        clocks: CompanyClocks,
+        *,
+        local_destinations: bool = False,
+    ) -> None:
+        """With `local_destinations`, deliveries of sandboxes may go to local receivers: see `parse`."""
         self.hosts = hosts
+        self._local_destinations = local_destinations
         self._http = http
         self._vault = vault
         self._clocks = clocks
@@ -132,4 +142,5 @@ class Sender:
             party=delivery.company_id,
             gate=admission,
             seconds_max=admission.seconds_max,
+            may_be_local=self._local_destinations and delivery.clock_offset is not None,
         )

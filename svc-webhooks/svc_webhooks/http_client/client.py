@@ -23,9 +23,18 @@ from typing import Protocol, Self
 import structlog
 
 from svc_webhooks.http_client.connection import ReceiverConnection, Times, dial
-from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse, unwrapped
+from svc_webhooks.http_client.destinations import (
+    HTTPS_PORT,
+    Address,
+    Destination,
+    DestinationRefused,
+    is_local,
+    is_public,
+    parse,
+    unwrapped,
+)
 from svc_webhooks.http_client.pool import Pool
-from svc_webhooks.http_client.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
+from svc_webhooks.http_client.resolver import Names, NoAddress, Resolve, ResolverFault, SystemResolver
 from svc_webhooks.http_client.response import Response
 from svc_webhooks.http_client.sockets import Endpoint, Failed
 
@@ -127,7 +136,9 @@ class HttpClient:
         self._overrides = {host: Endpoint(ip_address(address), port) for host, (address, port) in overrides.items()}
         self._user_agent = user_agent
         self._deadline_seconds = deadline_seconds
-        self._names = Names(resolve or SystemResolver(), _checked_texts)
+        resolve = resolve or SystemResolver()
+        self._names = Names(resolve, functools.partial(_checked_texts, may_be_local=False))
+        self._local_names = Names(resolve, functools.partial(_checked_texts, may_be_local=True))
         self._parsed = functools.lru_cache(DESTINATIONS_KEPT_MAX)(
             functools.partial(parse, overridden=frozenset(overrides))
         )
@@ -146,29 +157,31 @@ class HttpClient:
 
     async def close(self) -> None:
         self._names.close()
+        self._local_names.close()
         self._pool.close()
 
-    async def check(self, url: str, *, party: int = 0) -> None:
-        """Raises DestinationRefused if `url` may not be a destination, ResolverFault if that is unknown."""
+    async def check(self, url: str, *, party: int = 0, may_be_local: bool = False) -> None:
+        """Raises DestinationRefused if `url` may not be a destination, ResolverFault if that is unknown. For
+        `may_be_local` see `parse`."""
         try:
-            await self._endpoints(self._parsed(url), party)
+            await self._endpoints(self._parsed(url, may_be_local=may_be_local), party)
         except NoAddress as error:
             raise DestinationRefused("must have a public host") from error
 
     def name_of(self, url: str) -> str:
-        """The host of `url` as all its spellings have it: a name, or `receiver_of` its address. Empty if it may not be
-        dialled."""
+        """The host of `url` as all its spellings have it: a name, or `receiver_of` its address. Empty if it may never
+        be dialled."""
         try:
-            destination = self._parsed(url)
+            destination = self._parsed(url, may_be_local=True)
         except DestinationRefused:
             return ""
         if destination.address is not None and destination.host not in self._overrides:
-            return receiver_of(Endpoint(destination.address, PORT))
+            return receiver_of(Endpoint(destination.address, destination.port))
         return destination.host
 
     def headers(self, url: str, body: bytes) -> dict[str, str]:
         """The headers that `post` adds to those of its caller. Raises DestinationRefused."""
-        return _of_connection(self._parsed(url), self._user_agent, body)
+        return _of_connection(self._parsed(url, may_be_local=True), self._user_agent, body)
 
     async def post(
         self,
@@ -179,15 +192,18 @@ class HttpClient:
         party: int = 0,
         gate: Gate | None = None,
         seconds_max: float = math.inf,
+        may_be_local: bool = False,
     ) -> Outcome:
         """POSTs `body` unchanged. Never raises: internal faults are outcomes too.
 
-        party: the one that lookups are made for. seconds_max: if shorter than the usual deadline.
+        party: the one that lookups are made for. seconds_max: if shorter than the usual deadline. For `may_be_local`
+        see `parse`.
         """
         attempt = _Attempt(time.monotonic(), gate, min(self._deadline_seconds, seconds_max))
         try:
             async with asyncio.timeout(attempt.seconds_max):
-                await self._post(self._parsed(url), body, headers, attempt, party)
+                destination = self._parsed(url, may_be_local=may_be_local)
+                await self._post(destination, body, headers, attempt, party)
         except _NotAdmitted:
             return Outcome(None, "", b"", 0, was_admitted=False)
         except Exception as error:
@@ -279,19 +295,24 @@ class HttpClient:
         """The endpoints to dial for `destination`. Raises DestinationRefused, NoAddress or ResolverFault."""
         override = self._overrides.get(destination.host)
         if override is not None:
-            return (override,)
+            return (override._replace(is_plain=destination.is_plain),)
         if destination.address is not None:
-            return _checked([destination.address])
-        return await self._names.find(destination.host, party)
+            addresses = _checked([destination.address], may_be_local=destination.may_be_local)
+        else:
+            names = self._local_names if destination.may_be_local else self._names
+            addresses = await names.find(destination.host, party)
+        if destination.must_be_local and not all(map(is_local, addresses)):
+            raise DestinationRefused("must be https on port 443, or have a private host")
+        return [Endpoint(address, destination.port, destination.is_plain) for address in addresses]
 
 
 @functools.lru_cache(DESTINATIONS_KEPT_MAX)
 def receiver_of(endpoint: Endpoint) -> str:
     """The address as one receiver: an IPv4 address, also where it is embedded in another; the /64 of an IPv6 address,
-    which one subscriber of a network has to itself. With the port if the operator configures another than 443."""
+    which one subscriber of a network has to itself. With the port if it is another than 443."""
     address = unwrapped(endpoint.address)
     receiver = str(address) if address.version == 4 else str(IPv6Network((int(address) >> 64 << 64, 64)))
-    return receiver if endpoint.port == PORT else f"{receiver}:{endpoint.port}"
+    return receiver if endpoint.port == HTTPS_PORT else f"{receiver}:{endpoint.port}"
 
 
 async def _admits(attempt: _Attempt, endpoint: Endpoint) -> bool:
@@ -303,15 +324,15 @@ async def _admits(attempt: _Attempt, endpoint: Endpoint) -> bool:
     return admitted
 
 
-def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
+def _checked(addresses: Sequence[Address], *, may_be_local: bool) -> Sequence[Address]:
     # One private address is enough to refuse a name: the outcome must not depend on which address is dialled.
-    if not all(is_public(address) for address in addresses):
-        raise DestinationRefused("must have a public host")
-    return tuple(Endpoint(address, PORT) for address in addresses)
+    if not all(is_public(address) or (may_be_local and is_local(address)) for address in addresses):
+        raise DestinationRefused(f"must have a public{' or private' if may_be_local else ''} host")
+    return tuple(addresses)
 
 
-def _checked_texts(addresses: Sequence[str]) -> Sequence[Endpoint]:
-    return _checked([ip_address(address) for address in addresses])
+def _checked_texts(addresses: Sequence[str], *, may_be_local: bool) -> Sequence[Address]:
+    return _checked([ip_address(address) for address in addresses], may_be_local=may_be_local)
 
 
 def _head(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:
@@ -325,8 +346,7 @@ def _head(destination: Destination, user_agent: str, body: bytes, headers: Mappi
 
 def _of_connection(destination: Destination, user_agent: str, body: bytes) -> dict[str, str]:
     """The headers that every request has."""
-    host = f"[{destination.host}]" if ":" in destination.host else destination.host
-    return {"Host": host, "User-Agent": user_agent, "Content-Length": str(len(body))}
+    return {"Host": destination.authority, "User-Agent": user_agent, "Content-Length": str(len(body))}
 
 
 def _milliseconds(since: float | None, until: float | None) -> int | None:

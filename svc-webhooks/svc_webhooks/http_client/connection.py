@@ -34,20 +34,20 @@ class Times:
 
 
 async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Times) -> ReceiverConnection:
-    """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
+    """A connection to `endpoint` whose certificate is valid for `name`, or without TLS. Raises Failed."""
     loop = asyncio.get_running_loop()
     times.dialled, times.connected, times.secured = time.monotonic(), None, None
     opened = await connected(loop, endpoint)
     times.connected = time.monotonic()
     try:
-        _, connection = await loop.create_connection(
-            lambda: ReceiverConnection(loop, endpoint, name, context), sock=opened
-        )
+        kind = PlainConnection if endpoint.is_plain else ReceiverConnection
+        _, connection = await loop.create_connection(lambda: kind(loop, endpoint, name, context), sock=opened)
     except BaseException:
         opened.close()
         raise
-    await connection.secure()
-    times.secured = time.monotonic()
+    if not endpoint.is_plain:
+        await connection.secure()
+        times.secured = time.monotonic()
     return connection
 
 
@@ -235,3 +235,23 @@ class ReceiverConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(failed)
         self.abort()
+
+
+class PlainConnection(ReceiverConnection):
+    """One without TLS, to a local receiver."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, name: str, context: ssl.SSLContext) -> None:
+        super().__init__(loop, endpoint, name, context)
+        self._secured = True  # all that the peer sends is of its answer
+
+    def close(self) -> None:
+        if not self.closed:
+            self._drop()
+
+    def data_received(self, data: bytes) -> None:
+        if not self.closed:
+            self._take(data)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        assert self._transport is not None
+        self._transport.write(data)

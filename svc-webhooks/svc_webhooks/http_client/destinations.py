@@ -7,7 +7,7 @@ subscription is created and again before every send.
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote
 
 import idna
@@ -60,7 +60,15 @@ _SPECIAL_NAMES = (
     "localdomain", "localdomain6", "localhost", "localhost6", "mail", "onion", "private", "svc", "test",
 )  # fmt: skip
 
-_URL = re.compile(r"(?ai:https)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
+# Those of one machine, and of a private network. Link-local ones are not among them: there are clouds' metadata.
+_LOCAL = tuple(
+    ip_network(block)
+    for block in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+)
+
+HTTPS_PORT, HTTP_PORT, PORT_MAX = 443, 80, 65535
+_URL = re.compile(r"(?P<scheme>(?ai:https?))://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
+_PORT = re.compile(r":(?P<port>[0-9]{1,5})?|")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # The dots of the DNS, those of other scripts included (RFC 3490, 3.1).
@@ -83,22 +91,41 @@ class Destination:
     host: str  # lower-case ASCII without a final dot, an address in its canonical form
     target: str  # path and query as they go on the wire
     address: Address | None  # set if the host is an address itself
+    port: int = HTTPS_PORT
+    is_plain: bool = False  # http
+    may_be_local: bool = False
+    must_be_local: bool = False  # because it is http, or on another port
+
+    @property
+    def authority(self) -> str:
+        """As the header Host has it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (HTTP_PORT if self.is_plain else HTTPS_PORT) else f"{host}:{self.port}"
 
 
-def parse(url: str, *, overridden: Collection[str] = ()) -> Destination:
+def parse(url: str, *, overridden: Collection[str] = (), may_be_local: bool = False) -> Destination:
     """Checks scheme, port, userinfo and host of `url`; raises DestinationRefused.
 
-    overridden: hosts whose address the operator configures; no resolver needs to know them. Deliberately narrower than
-    RFC 3986: refuses what two parsers could read differently.
+    overridden: hosts whose address the operator configures; no resolver needs to know them. may_be_local: also hosts of
+    this machine or of a private network, those by http and on any port. Deliberately narrower than RFC 3986: refuses
+    what two parsers could read differently.
     """
     if len(url) > URL_CHARACTERS_MAX:
         raise DestinationRefused(f"must be at most {URL_CHARACTERS_MAX} characters long")
     if any(character <= " " or character in "\\\x7f" for character in url) or not url.isprintable():
         raise DestinationRefused("must not hold spaces, backslashes or control characters")
     match = _URL.fullmatch(url)
-    if match is None:
-        raise DestinationRefused("must be an https URL")
-    host = _host(match["authority"])
+    is_plain = match is not None and match["scheme"].lower() == "http"
+    if match is None or (is_plain and not may_be_local):
+        raise DestinationRefused(f"must be an https{' or http' if may_be_local else ''} URL")
+    host, port = _host_and_port(match["authority"], HTTP_PORT if is_plain else HTTPS_PORT)
+    if port != HTTPS_PORT and not may_be_local:
+        raise DestinationRefused("must use port 443")
+    if not host:
+        raise DestinationRefused("must name a host")
+    if not host.isascii():
+        host = _encoded(host)
+    host = host.lower()
     address = _literal(host)
     if address is not None:
         host = str(address)
@@ -106,9 +133,16 @@ def parse(url: str, *, overridden: Collection[str] = ()) -> Destination:
         # The dot says that the name is complete, as every name is here. No certificate has it, so the request hasn't.
         host = host.removesuffix(".")
         if host not in overridden:
-            _refuse_special_name(host)
+            _check_name(host, may_be_local=may_be_local)
     target = _target(match["target"])
-    return Destination(host, target, address)
+    must_be_local = is_plain or port != HTTPS_PORT
+    return Destination(host, target, address, port, is_plain, may_be_local, must_be_local)
+
+
+def is_local(address: Address) -> bool:
+    """Whether a packet to `address` ends on this machine or in a private network."""
+    address = unwrapped(address)
+    return any(address in block for block in _LOCAL)
 
 
 def is_public(address: Address) -> bool:
@@ -135,7 +169,7 @@ def unwrapped(address: Address) -> Address:
     return address
 
 
-def _host(authority: str) -> str:
+def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
     if "@" in authority:
         raise DestinationRefused("must not hold a user name or password")
     if authority.startswith("["):
@@ -146,13 +180,11 @@ def _host(authority: str) -> str:
     else:
         host, colon, port = authority.partition(":")
         port = colon + port
-    if port not in ("", ":", ":443"):  # an empty port is the scheme's
+    match = _PORT.fullmatch(port)
+    number = int(match["port"] or default_port) if match else 0  # an empty port is the scheme's
+    if not 0 < number <= PORT_MAX or (match and (match["port"] or "").startswith("0")):
         raise DestinationRefused("must use port 443")
-    if not host:
-        raise DestinationRefused("must name a host")
-    if not host.isascii():
-        host = _encoded(host)
-    return host.lower()
+    return host, number
 
 
 def _encoded(host: str) -> str:
@@ -191,11 +223,11 @@ def _literal(host: str) -> Address | None:
         raise DestinationRefused("must spell an address in its usual form") from error
 
 
-def _refuse_special_name(host: str) -> None:
+def _check_name(host: str, *, may_be_local: bool) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         raise DestinationRefused("must have a well-formed host name")
-    if len(labels) < 2 or labels[-1] in _SPECIAL_NAMES:
+    if not may_be_local and (len(labels) < 2 or labels[-1] in _SPECIAL_NAMES):
         raise DestinationRefused("must have a public host")
 
 

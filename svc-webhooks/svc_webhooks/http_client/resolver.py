@@ -16,7 +16,6 @@ from typing import Generic, TypeVar
 
 from svc_webhooks.http_client.shares import Shares, Turns, total_where_one_party_gets
 
-PORT = 443
 RESOLVE_SECONDS_MAX = 5.0
 KEPT_SECONDS = 5.0
 KEPT_MAX = 4096
@@ -134,8 +133,9 @@ class SystemResolver:
 
 def _getaddrinfo(host: str) -> Sequence[str] | Exception:
     try:
-        # The final dot disables the resolver's search list: the name is absolute.
-        entries = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        # The final dot disables the resolver's search list: the name is absolute. Names without a dot are local ones.
+        name = f"{host}." if "." in host else host
+        entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     except UnicodeError:
         return NoAddress()
     except socket.gaierror as error:

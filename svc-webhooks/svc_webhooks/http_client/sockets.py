@@ -26,6 +26,8 @@ class Endpoint(NamedTuple):
 
     address: Address
     port: int
+    is_plain: bool = False
+    """Without TLS."""
 
 
 class Failed(Exception):  # noqa: N818 - a class of errors of attempts

@@ -48,7 +48,10 @@ class SubscriptionsService:
         clocks: CompanyClocks,
         *,
         subscriptions_max: int,
+        local_destinations: bool,
     ) -> None:
+        """With `local_destinations`, subscriptions of sandboxes may name local receivers: see `parse`."""
+        self.local_destinations = local_destinations
         self.database = database
         self.subscriptions_max = subscriptions_max
         self.eraser = eraser
@@ -78,14 +81,15 @@ class SubscriptionsService:
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
         reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
-            await self.check_destination(fields.destination_url, caller.company_id)
+            await self.check_destination(call, fields.destination_url, caller.company_id)
             reply = await self._create(self.vault, call, fields.destination_url, events, claim)
         return pb.CreateSubscriptionResponse(reply=reply)
 
-    async def check_destination(self, destination_url: str, company_id: int) -> None:
+    async def check_destination(self, call: identity.Call, destination_url: str, company_id: int) -> None:
         """Raises Refusal 422 for a destination that must not be called, Unavailable if the resolver does not answer."""
+        may_be_local = self.local_destinations and await self.clocks.is_sandbox(call, company_id)
         try:
-            await self.http.check(destination_url, party=company_id)
+            await self.http.check(destination_url, party=company_id, may_be_local=may_be_local)
         except DestinationRefused as refused:
             raise rules.invalid_destination_url(refused.reason) from None
         except ResolverFault:

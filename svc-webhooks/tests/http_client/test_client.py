@@ -335,9 +335,7 @@ async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
     async with receiver(authority.context("moved.example.com"), answering(200)) as listening:
         endpoint = listening.port
         original = __import__("svc_webhooks.http_client.client", fromlist=["Endpoint"]).Endpoint
-        monkeypatch.setattr(
-            "svc_webhooks.http_client.client.Endpoint", lambda address, _port: original(address, endpoint)
-        )
+        monkeypatch.setattr("svc_webhooks.http_client.client.Endpoint", lambda address, *_: original(address, endpoint))
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.1"])) as out:
             assert (await out.post("https://moved.example.com/", b"{}", {})).succeeded
             public[0] = False
@@ -380,7 +378,7 @@ async def test_the_next_address_is_tried_where_one_refuses(
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 

@@ -246,7 +246,7 @@ async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_d
     """An address that is down then costs its timeout once, not with every delivery."""
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             outcomes = [await out.post("https://two.example.com/", b"{}", {}) for _ in range(3)]
     assert [(outcome.error, outcome.address) for outcome in outcomes] == [("", "127.0.0.1")] * 3
@@ -260,7 +260,7 @@ async def test_an_address_that_never_shakes_hands_gives_way_to_the_next(
     monkeypatch.setattr("svc_webhooks.http_client.client.CONNECT_SECONDS_MAX", 0.2)
     async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
         silent = await asyncio.start_server(lambda _, __: asyncio.sleep(5), "127.0.0.2", endpoint.port)
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
         silent.close()

@@ -76,7 +76,8 @@ async def test_of_several_addresses_one_that_is_admitted_is_dialled(
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        for module in ("client", "destinations"):
+            monkeypatch.setattr(f"svc_webhooks.http_client.{module}.HTTPS_PORT", endpoint.port)
         receiver_of.cache_clear()
         both = Gate("127.0.0.9", "127.0.0.1")
         async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:

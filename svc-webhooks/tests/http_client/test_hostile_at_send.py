@@ -34,7 +34,7 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
     servers = [server]
     with contextlib.suppress(OSError):  # on machines without IPv6
         servers.append(await asyncio.start_server(count, "::1", port))
-    monkeypatch.setattr("svc_webhooks.http_client.client.PORT", port)
+    monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", port)
     try:
         yield came
     finally:
@@ -86,7 +86,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda address: str(address) == "127.0.0.1")
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=resolver) as out:
             outcome = await out.post(NAME, b"{}", {})
     assert (outcome.error, outcome.address, len(resolver.asked)) == ("", "127.0.0.1", 1)
@@ -101,7 +101,7 @@ async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_no
     )
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=resolver) as out:
             outcomes = [await out.post(NAME, b"{}", {}) for _ in range(3)]
     assert [(outcome.error, outcome.address) for outcome in outcomes] == [

@@ -71,7 +71,7 @@ async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_ref
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    monkeypatch.setattr("svc_webhooks.http_client.client.PORT", 1)
+    monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", 1)
     for addresses in (["255.255.255.255", "127.0.0.1"], ["127.0.0.1", "255.255.255.255"]):
         async with http_client(authority, {}, resolve=Resolver(addresses)) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
@@ -83,7 +83,7 @@ async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answ
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as endpoint:
-        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", endpoint.port)
+        monkeypatch.setattr("svc_webhooks.http_client.destinations.HTTPS_PORT", endpoint.port)
         async with http_client(authority, {}, resolve=Resolver(["255.255.255.255", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 

@@ -12,9 +12,12 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from chassis.writes import idempotency
 from svc_webhooks import tables
+from testkit.patience import PATIENCE_SECONDS
 
 from ..dispatcher import subscribed
-from ..harness import URL, Client, Harness, Producer, caller, operator
+from ..harness import URL, Client, Harness, Producer, caller, operator, until
+from ..receivers import answering, receiver
+from ..sandboxes import SandboxClient, make_sandbox
 
 KEYS = ["schema_version", "entity_type", "entity_id", "destination_url", "events", "health", "secret_prefix"]
 KEYS += ["created_at", "source"]
@@ -346,3 +349,38 @@ async def test_the_last_one_that_is_requested_many_times_at_once_is_created_and_
     answers = await asyncio.gather(*(attempt() for _ in range(20)))
     assert answers.count("created") == 1
     assert set(answers) <= {"created", "replayed", "idempotency_in_progress"}
+
+
+async def test_only_sandboxes_have_local_receivers_and_only_where_the_operator_allows_it(
+    client: Client, service: Harness, database: Database, tickets: Producer, mended: None
+) -> None:
+    live = client.of(client.company_id + 500_000)
+    await make_sandbox(database, client.company_id)
+    sandbox = SandboxClient(client).caller
+    async with receiver(None, answering(200)) as listening:
+        body = {"destination_url": f"http://127.0.0.1:{listening.port}/hook", "events": ["ticket.created"]}
+        for company, who in ((client, sandbox), (live, None)):
+            with pytest.raises(Refusal) as refusal:
+                await company.create(body, who=who)
+            assert (refusal.value.status, refusal.value.code) == (422, "invalid_destination_url")
+        await asyncio.to_thread(service.webhooks.stop)
+        service.webhooks.start(MAKEREADY_SANDBOX_LOCAL_DESTINATIONS="1", WEBHOOKS_SWEEP_SECONDS="1")
+        await service.webhooks.serving()
+        with pytest.raises(Refusal):
+            await live.create(body)
+        assert (await client.create(body, who=sandbox))[0] == 201
+        await tickets.ticket_created(client.company_id)
+        await until(lambda: len(listening.requests) == 1)
+        # Of a live company none is reached, whatever its subscription names.
+        async with database.connection() as connection:
+            made_live = "UPDATE company SET is_sandbox = false WHERE id = $1"
+            await connection.raw.execute(made_live, client.company_id)
+        await tickets.ticket_created(client.company_id)
+        (sub_id,) = [subscription["entity_id"] for subscription in await client.subscriptions()]
+        errors: list[str] = []
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(errors) < 2:
+                await asyncio.sleep(0.1)
+                deliveries = await client.deliveries(sub_id)
+                errors = [attempt.error for delivery in deliveries for attempt in delivery.attempts]
+        assert sorted(errors) == ["", "destination_refused"] and len(listening.requests) == 1

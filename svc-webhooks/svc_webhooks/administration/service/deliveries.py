@@ -345,7 +345,8 @@ def _nothing(began_at: datetime.datetime | None) -> StepCounts:
 
 def hide_from_staff(delivery: pb.Delivery) -> None:
     """Leaves the destination's host alone: its path can be a secret, and an answer can say anything."""
-    delivery.destination_url = f"https://{urlsplit(delivery.destination_url).hostname or ''}"
+    url = urlsplit(delivery.destination_url)
+    delivery.destination_url = f"{url.scheme}://{url.hostname or ''}"
     for attempt in delivery.attempts:
         attempt.response_excerpt = attempt.address = ""
 

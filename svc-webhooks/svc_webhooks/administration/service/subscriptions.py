@@ -95,7 +95,7 @@ class SubscriptionRpcs:
         # Before the destination is checked: a repeat must not depend on what the name resolves to now.
         answer = await dependencies.commands.done(call, request, pb.AddSubscriptionResponse)
         if answer is None:
-            await dependencies.subscriptions.check_destination(fields.destination_url, company_id)
+            await dependencies.subscriptions.check_destination(call, fields.destination_url, company_id)
             now = (await dependencies.clock(call, company_id))()
             values = await dependencies.subscriptions.new_values(
                 dependencies.vault, call.identity, fields.destination_url, events, secret, ADMINISTRATOR, now
@@ -149,7 +149,7 @@ class SubscriptionRpcs:
 
         if await dependencies.commands.done(call, request, pb.UpdateSubscriptionResponse, company_id) is None:
             if has_destination:
-                await dependencies.subscriptions.check_destination(request.destination_url, company_id)
+                await dependencies.subscriptions.check_destination(call, request.destination_url, company_id)
             await dependencies.commands.run(call, request, pb.UpdateSubscriptionResponse, work, company_id)
         return pb.UpdateSubscriptionResponse(subscription=await self._details(sub_id))
 
