@@ -111,7 +111,7 @@ async def test_the_search_finds_an_operation_by_the_keyboard_alone(page: Page) -
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/docs/api/errors#idempotency_mismatch")
     for word, title in (
-        ("pagination", "What holds everywhere"),
+        ("pagination", "Pages"),
         ("429", "rate_limited"),
         ("restored backup", "Changes"),
     ):
