@@ -51,6 +51,7 @@ from console.kit.uploads import (
     begin,
     fields,
 )
+from console.purging import SandboxPurge
 
 SECRET_LENGTH = 43  # of 256 bits in base64
 VISITOR = re.compile(rf"[A-Za-z0-9_-]{{{SECRET_LENGTH}}}")
@@ -123,6 +124,7 @@ class Console:
             files=store,
         )
         self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
+        self._purge = SandboxPurge(self._clients[config.GATEWAY], database, store)
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
         self._uploads, self._turns = UploadCapacity(), Turns()
@@ -154,6 +156,7 @@ class Console:
         Raises SettingsError, and DatabaseRefused."""
         await self.keeper.open(head_of("console"))
         self._background.add(asyncio.create_task(self.keeper.run()))
+        self._background.add(asyncio.create_task(self._purge.run()))
         self.is_ready = True
 
     async def _listen(self, _app: web.Application) -> None:

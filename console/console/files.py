@@ -1,7 +1,7 @@
 """The store of files: photos and the files of imports, at MAKEREADY_FILES_URL.
 
-`save`, `read` and `delete` are all that the console needs of a store. `file://` is a folder that all processes of the
-console share.
+`save`, `read`, `delete` and `names` are all that the console needs of a store. `file://` is a folder that all
+processes of the console share.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ class Files:
     async def delete(self, name: str) -> bool:
         """Deletes a file for good. Returns whether there was one."""
         return await self._run(_delete, self._place(name))
+
+    async def names(self, folder: str, ending: str) -> list[str]:
+        """The names of the files of one folder that end so."""
+        return await self._run(_names, self._place(folder), f"{folder}/", ending)
 
     async def _parts(self, place: Path, start: int) -> AsyncIterator[bytes]:
         file = await self._run(_open, place)
@@ -178,6 +182,14 @@ def _move(unfinished: Path, place: Path) -> None:
                 raise
         finally:
             os.close(descriptor)
+
+
+def _names(place: Path, prefix: str, ending: str) -> list[str]:
+    try:
+        with os.scandir(place) as entries:
+            return [prefix + entry.name for entry in entries if entry.name.endswith(ending)]
+    except FileNotFoundError:
+        return []
 
 
 def _delete(place: Path) -> bool:

@@ -18,6 +18,7 @@ from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from chassis.writes.idempotency import KeyUses
+from chassis.writes.purging import CompanyPurge, CompanyRows
 from chassis.writes.retention import every_slot
 from gateway import config, tables
 from gateway.http import replies
@@ -59,7 +60,9 @@ from gateway.identity.accounts.signed_texts import SignedTexts
 from gateway.identity.accounts.totp import TotpSecrets
 from gateway.identity.actors.service import ActorsService
 from gateway.identity.administrators.service import AdministratorsService
+from gateway.identity.companies import queries as company_queries
 from gateway.identity.companies.service import CompaniesService
+from gateway.identity.companies.sweeps import LOOK_SECONDS, SandboxPurge
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.requests.service import RequestFeedService, RequestLogService
@@ -97,6 +100,7 @@ def assemble(settings: config.Config) -> App:
     checks = KeyChecks(settings.key_checks)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
     own_rpcs = serve_identity(app, settings, checks, clients)
+    purge_ended_sandboxes(app, clients)
     open_api(app, settings, clients, api_handler(app, settings, clients, own_rpcs, checks))
     return app
 
@@ -158,6 +162,15 @@ def serve_identity(
             sandbox_pb2.CreateTriggerRequest: triggers.CreateTrigger,
         }
     )
+
+
+def purge_ended_sandboxes(app: App, clients: Mapping[str, ServiceClient]) -> None:
+    """Deletes what the gateway has of ended sandboxes, and notes when nothing is left anywhere."""
+    rows = CompanyRows(app.database, tables.metadata)
+    purge = CompanyPurge(rows, functools.partial(company_queries.ended_companies, app.database))
+    app.background("purge", purge.run)
+    sandboxes = SandboxPurge(app.database, purge, list(clients.values()), instants.now)
+    app.background("sandbox-purge", functools.partial(every_slot, sandboxes.look, period_seconds=LOOK_SECONDS))
 
 
 def _service(module: ModuleType, name: str) -> ServiceDescriptor:

@@ -1,5 +1,21 @@
 CREATE SCHEMA partitions;
 
+CREATE FUNCTION public.delete_audit_of_ended_company(ended_id bigint, rows integer) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM audit WHERE id IN (
+        SELECT id FROM audit WHERE company_id = ended_id
+        AND EXISTS (SELECT FROM company WHERE company.id = ended_id AND is_sandbox AND ended_at IS NOT NULL)
+        ORDER BY id LIMIT rows
+    );
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
 CREATE TABLE public.account (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -121,13 +137,17 @@ CREATE TABLE public.company (
     sandbox_of bigint,
     clock_offset interval DEFAULT '00:00:00'::interval NOT NULL,
     ended_at timestamp with time zone,
+    console_purged_at timestamp with time zone,
+    purged_at timestamp with time zone,
     CONSTRAINT company_clock_offset CHECK (((clock_offset >= '00:00:00'::interval) AND (clock_offset <=
 CASE
     WHEN is_sandbox THEN '3650 days'::interval
     ELSE '00:00:00'::interval
 END))),
+    CONSTRAINT company_ended CHECK (((ended_at IS NULL) OR (NOT active))),
     CONSTRAINT company_live CHECK ((is_sandbox OR ((sandbox_of IS NULL) AND (ended_at IS NULL)))),
-    CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200)))
+    CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+    CONSTRAINT company_purged CHECK (((num_nonnulls(console_purged_at, purged_at) = 0) OR (ended_at IS NOT NULL)))
 );
 
 ALTER TABLE public.company ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -444,6 +464,8 @@ CREATE INDEX ceremony_expires ON public.ceremony USING btree (expires_at);
 CREATE INDEX ceremony_of_account ON public.ceremony USING btree (account_id);
 
 CREATE INDEX ceremony_of_session ON public.ceremony USING btree (session_id);
+
+CREATE INDEX company_ended_sandboxes ON public.company USING btree (id) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX company_sandboxes ON public.company USING btree (sandbox_of, id) WHERE (sandbox_of IS NOT NULL);
 

@@ -87,6 +87,7 @@ def assemble(settings: config.Config) -> App:
     clocks = app.keeps_clocks(schema.company)
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
+    app.purges(tables.metadata, schema.company)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     importer = Importer(app.database, outbox, schema.idempotency, clocks)

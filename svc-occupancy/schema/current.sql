@@ -1,3 +1,19 @@
+CREATE FUNCTION public.delete_audit_of_ended_company(ended_id bigint, rows integer) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM audit WHERE id IN (
+        SELECT id FROM audit WHERE company_id = ended_id
+        AND EXISTS (SELECT FROM company WHERE company.id = ended_id AND is_sandbox AND ended)
+        ORDER BY id LIMIT rows
+    );
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
 CREATE FUNCTION public.mark_dependants() RETURNS trigger
     LANGUAGE plpgsql
     AS $_$

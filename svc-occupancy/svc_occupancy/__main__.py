@@ -43,6 +43,7 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     app.hands_over(outbox, "svc-catalog")  # GET /units follows a notice and a move-in at once
     consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
+    app.purges(tables.metadata, schema.company)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     fetcher = ReplicaFetcher(app.database, app.service_client("svc-catalog"), consumer)

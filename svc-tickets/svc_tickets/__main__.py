@@ -42,6 +42,7 @@ def assemble(settings: config.Config) -> App:
     opener = TicketOpener(app.database, replicas, outbox, ticket, clocks)
     applier = consumers.Applier(FailedInspectionRows(opener, clocks), ForgottenPeople(commands.audit, clocks))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
+    app.purges(tables.metadata, tables.company)
     statuses = StatusChanges(app.database, outbox, ticket, clocks)
     tickets = TicketsService(app.database, commands, replicas, ticket, clocks, opener, statuses)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)

@@ -42,6 +42,7 @@ def assemble(settings: config.Config) -> App:
     partitions = Partitions(app.database, clocks.real)
     applier = events_consumer.EventApplier(partitions)
     consumer = app.consumes(tables.inbox, applier.apply, events_consumer.SUBJECTS, events_consumer.REPLICAS)
+    app.purges(tables.metadata, tables.company)
     local_destinations = settings.local_destinations
     sender = Sender(http, Hosts(app.database), settings.vault, clocks, local_destinations=local_destinations)
     scheduler = Scheduler(

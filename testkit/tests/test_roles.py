@@ -165,6 +165,21 @@ async def test_an_entry_of_the_audit_log_stays_as_it_is_until_the_owner_forgets_
     assert await context.service.fetchval("SELECT after::text FROM audit") == "{}"
 
 
+@pytest.mark.parametrize("context", AUDITED, indirect=True)
+async def test_a_service_deletes_the_entries_of_ended_sandboxes_alone(context: Context) -> None:
+    await context.service.execute(ENTRY)
+    delete = "SELECT delete_audit_of_ended_company(1, 1000)"
+    is_gateway = context.project == "gateway"
+    columns, values = ("active, ended_at", "false, now()") if is_gateway else ("ended", "true")
+    insert = f"INSERT INTO company (id, name, timezone, is_sandbox, {columns}) OVERRIDING SYSTEM VALUE VALUES"
+    assert await context.service.fetchval(delete) == 0
+    await context.service.execute(f"{insert} (2, 'other', 'UTC', true, {values})")
+    assert await context.service.fetchval(delete) == 0
+    await context.service.execute(f"{insert} (1, 'ended', 'UTC', true, {values})")
+    assert await context.service.fetchval(delete) == 1
+    assert await context.service.fetchval("SELECT count(*) FROM audit") == 0
+
+
 async def test_the_role_of_partitions_reaches_the_partitioned_tables_alone(context: Context) -> None:
     service = context.service
     members = f"{await service.fetchval('SELECT current_user')}{PARTITIONS}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from sqlalchemy import Table
+from sqlalchemy import MetaData, Table
 
 from chassis.app.lifecycle import Lifecycle, Work
 from chassis.app.rpc_server import RpcServer
@@ -38,10 +38,12 @@ from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import Audit, FutureSweeps, Removed
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import KeyUses
+from chassis.writes.purging import CompanyPurge, CompanyRows, ended_companies
 from chassis.writes.retention import Retention, RetentionHook, every_slot
 from makeready.common.v1 import (
     audit_pb2,
     company_clock_pb2,
+    company_purge_pb2,
     idempotency_pb2,
     lookup_pb2,
     retention_pb2,
@@ -195,6 +197,12 @@ class App:
         """This process asks the companies' clocks, by the replica `company`. To be called before the other parts."""
         self.clocks = CompanyClocks(self.database, company, instants.now)
         return self.clocks
+
+    def purges(self, metadata: MetaData, company: Table) -> None:
+        """This process deletes the rows of companies that have ended, by the replica `company`: see `CompanyPurge`."""
+        purge = CompanyPurge(CompanyRows(self.database, metadata), ended_companies(self.database, company))
+        self.background("purge", purge.run)
+        self.serve(company_purge_pb2.DESCRIPTOR.services_by_name["CompanyPurgeService"], purge)
 
     def moves_clocks(self, next_due: NextOf, do_due: DoneOf) -> None:
         """The gateway moves the clocks of sandboxes in this process: see `CompanyClockService`."""

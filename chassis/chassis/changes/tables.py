@@ -28,6 +28,7 @@ from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.types import UserDefinedType
 
 from chassis.changes import triggers
+from chassis.db.belonging import to_no_company
 from chassis.db.history import SERVER
 from chassis.db.statements import Expression
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
@@ -219,6 +220,7 @@ def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
         # The newest transaction whose mark is gone.
         sa.Column("settled_xid", Xid8(), nullable=False, server_default=sa.text("'0'")),
         sa.CheckConstraint("id = 1", name="changes_epoch_one_row"),
+        info=to_no_company("one row about the database"),
     )
     for statement in triggers.FUNCTIONS:
         sa.event.listen(metadata, "before_create", _ddl(statement))

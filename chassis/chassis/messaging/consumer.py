@@ -27,7 +27,9 @@ from sqlalchemy.dialects.postgresql import UUID, insert
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
+from chassis.db.belonging import to_no_company
 from chassis.db.database import ClockSkew, Connection, Database
+from chassis.db.rows import array_rows
 from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, param
 from chassis.messaging.outbox import content_of, includes
 from chassis.messaging.transport import FAULTS, STREAM, Transport
@@ -74,12 +76,14 @@ def inbox_table(metadata: sa.MetaData) -> sa.Table:
         metadata,
         sa.Column("producer", sa.Text, primary_key=True),
         sa.Column("recorded_until", TIME, nullable=False),
+        info=to_no_company("the names of producers"),
     )
     return sa.Table(
         "inbox",
         metadata,
         sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
         sa.Column("applied_at", TIME, nullable=False, server_default=CLOCK, index=True),
+        info=to_no_company("ids of events, without what they say"),
     )
 
 
@@ -111,9 +115,16 @@ class Consumer:
             MISPLACED.labels(producer_name)  # from the start, so that the first one counts as an increase
         reconciled = inbox.metadata.tables["reconciled"]
         ids = param("ids", UUIDS)
-        offered = sa.func.unnest(ids).column_valued("event_id")
-        record = insert(inbox).from_select(["event_id"], sa.select(offered).order_by(offered), include_defaults=False)
-        self._record = Statement(record.on_conflict_do_nothing().returning(inbox.c.event_id))
+        offered = array_rows("offered", {"event_id": UUID(as_uuid=True), "company_id": sa.BigInteger})
+        record = insert(inbox).from_select(
+            ["event_id"], sa.select(offered.c.event_id).order_by(offered.c.event_id), include_defaults=False
+        )
+        fresh = record.on_conflict_do_nothing().returning(inbox.c.event_id).cte("fresh")
+        to_apply = sa.select(fresh.c.event_id).join(offered, offered.c.event_id == fresh.c.event_id)
+        if (company := inbox.metadata.tables.get("company")) is not None:
+            # Nothing of a company that has ended comes back.
+            to_apply = to_apply.where(~sa.exists().where(company.c.id == offered.c.company_id, company.c.ended))
+        self._record = Statement(to_apply)
         self._known = Statement(sa.select(inbox.c.event_id).where(inbox.c.event_id == sa.func.any(ids)))
         producer = param("producer", sa.Text)
         self._since = Statement(sa.select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))
@@ -205,12 +216,14 @@ class Consumer:
         return set()
 
     async def store(self, events: Sequence[pb.Event], by: str) -> int:
-        """Applies the events that the inbox lacks, all in one transaction; returns how many."""
+        """Applies the events that the inbox lacks, all in one transaction; returns how many. Those of companies that
+        have ended are noted in the inbox alone."""
         if not events:
             return 0
         offered = {uuid.UUID(event.event_id): event for event in events}
         async with self._database.transaction() as connection:
-            rows = await connection.rows(self._record, ids=list(offered))
+            companies = [event.company_id for event in offered.values()]
+            rows = await connection.rows(self._record, event_id=list(offered), company_id=companies)
             fresh = [offered[row["event_id"]] for row in rows]
             if fresh:
                 await self._apply(connection, fresh)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import UUID
 
+from chassis.db.belonging import to_no_company
 from chassis.db.database import Change, Connection
 from chassis.db.rows import InsertMany
 from chassis.db.statements import CLOCK, TIME, Values
@@ -87,6 +88,7 @@ def outbox_table(metadata: sa.MetaData) -> sa.Table:
         metadata,
         sa.Column("consumer", sa.Text, primary_key=True),
         sa.Column("recorded_until", TIME, nullable=False),
+        info=to_no_company("the names of consumers"),
     )
     return table
 

@@ -9,9 +9,10 @@ import sqlalchemy as sa
 from google.protobuf.duration_pb2 import Duration
 from sqlalchemy.dialects.postgresql import insert
 
+from chassis.db.belonging import to_no_company
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows_of
-from chassis.db.statements import Statement, TableColumn, param
+from chassis.db.statements import Selection, Statement, TableColumn, param
 from makeready.events.v1.events_pb2 import References
 
 Fields = dict[str, Any]
@@ -36,6 +37,7 @@ def company_replica(metadata: sa.MetaData) -> sa.Table:
         sa.Column(ONLY_GROWS, sa.Interval, nullable=False, server_default=sa.text("'0'")),
         # Nothing of such a company is kept or accepted. Its row stays for good.
         sa.Column("ended", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        info=to_no_company("the row of a company that has ended says so"),
     )
 
 
@@ -108,7 +110,8 @@ class Replica:
     def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:
         self._names = [column.name for column in table.c]
         rows = array_rows_of(table, self._names)
-        put = insert(table).from_select(self._names, sa.select(*rows.c).order_by(rows.c.id), include_defaults=False)
+        kept = _of_companies_that_go_on(table, sa.select(*rows.c), rows)
+        put = insert(table).from_select(self._names, kept.order_by(rows.c.id), include_defaults=False)
         changed: dict[str, Any] = {name: put.excluded[name] for name in self._names if name != "id"}
         if ONLY_GROWS in changed:
             greatest = sa.func.greatest(table.c[ONLY_GROWS], put.excluded[ONLY_GROWS])
@@ -123,7 +126,9 @@ class Replica:
         company = table.c.get("company_id", table.c.id)
         stored = sa.select(*(table.c[name] for name in self._names)).where(mine).order_by(table.c.id)
         self._stored = [Statement(stored), Statement(stored.with_for_update(key_share=True))]
-        rows_after = sa.select(company, table.c.id).where(table.c.id > param("after", sa.BigInteger))
+        rows_after = _of_companies_that_go_on(
+            table, sa.select(company, table.c.id).where(table.c.id > param("after", sa.BigInteger)), table
+        )
         self._page = Statement(rows_after.order_by(table.c.id).limit(param("rows", sa.Integer)))
         self._forget = Statement(sa.update(table).where(mine).values(version=0))
 
@@ -165,5 +170,15 @@ def value_of(row: Any, name: str) -> Any:
 
 def _stub(parent: sa.Table) -> Statement:
     names = ["id", "company_id"]
-    put = insert(parent).from_select(names, sa.select(*array_rows_of(parent, names).c), include_defaults=False)
+    rows = array_rows_of(parent, names)
+    kept = _of_companies_that_go_on(parent, sa.select(*rows.c), rows)
+    put = insert(parent).from_select(names, kept, include_defaults=False)
     return Statement(put.on_conflict_do_nothing())
+
+
+def _of_companies_that_go_on(table: sa.Table, select: Selection, rows: sa.FromClause) -> Selection:
+    """The rows of a replica table without those of companies that have ended, which are deleted."""
+    company = table.metadata.tables.get("company")
+    if company is None or company is table:
+        return select
+    return select.where(~sa.exists().where(company.c.id == rows.c.company_id, company.c.ended))

@@ -37,6 +37,8 @@ POINTS = (
     "trigger-step",  # a trigger of a sandbox has done some of its steps, and not the next
     "erasure-begun",  # a subscription is deleted, its history not
     "erasure-batch",  # some of its history is deleted
+    "purge-batch",  # some rows of an ended sandbox are deleted
+    "purge-photos",  # its photos are deleted, its imports not
 )
 
 _SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}

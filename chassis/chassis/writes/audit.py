@@ -27,6 +27,7 @@ from chassis.schedule.instants import of_request, printed
 from makeready.common.v1 import audit_pb2 as pb
 
 AUDIT = "audit"
+DELETE_ENTRIES = "delete_audit_of_ended_company"
 ENTRIES_MAX = 200
 # Ids ascend with the entries' instants, unless the database's clock was set back: by at most this much, it is assumed.
 CLOCK_STEP_MAX = datetime.timedelta(minutes=10)
@@ -46,8 +47,29 @@ nothing are left out. An entry has id, recorded_at, action, subject, subject_id,
 _NAMES = ("company_id", "actor", "action", "subject", "subject_id", "before", "after", "request_id")
 
 
-def audit_table(metadata: sa.MetaData) -> sa.Table:
-    """The entries of one context."""
+def deletes_entries(ended: str) -> str:
+    """The function that deletes entries of a company that has ended, as SQL: to be copied into migrations.
+
+    A service's role may read entries and add them. This runs as the owner of the tables. `ended` is a condition on the
+    company's row, which must be a sandbox's.
+    """
+    return f"""CREATE FUNCTION {DELETE_ENTRIES}(ended_id bigint, rows integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM audit WHERE id IN (
+        SELECT id FROM audit WHERE company_id = ended_id
+        AND EXISTS (SELECT FROM company WHERE company.id = ended_id AND is_sandbox AND {ended})
+        ORDER BY id LIMIT rows
+    );
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$"""  # noqa: S608 - of constants alone
+
+
+def audit_table(metadata: sa.MetaData, ended: str = "ended") -> sa.Table:
+    """The entries of one context. For `ended` see `deletes_entries`."""
     table = sa.Table(
         AUDIT,
         metadata,
@@ -73,6 +95,7 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
     sa.Index("audit_of_actor_and_kind", _actor_and_kind(table.c), table.c.id)
     sa.Index("audit_of_request", table.c.company_id, table.c.request_id, table.c.id)
     sa.Index("audit_recorded", table.c.company_id, table.c.recorded_at, table.c.id)
+    sa.event.listen(table, "after_create", sa.DDL(deletes_entries(ended)))  # type: ignore[no-untyped-call]
     return table
 
 

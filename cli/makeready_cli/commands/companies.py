@@ -54,6 +54,7 @@ def add(commands: Commands) -> None:
 
     _add_update(verbs)
     _add_ensure(verbs)
+    _add_end(verbs)
     listing = RpcCommand("list", _RPCS["ListCompanies"], "list all companies", company=False, answer=_listed)
     showing = command(verbs, "show", "show a company's settings")
     showing.add_argument("company_id", metavar="ID", type=types.record_id)
@@ -114,6 +115,21 @@ def _add_ensure(verbs: Commands) -> None:
         "--check", action="store_true", help="change nothing; exit status 3 if something differs from the file"
     )
     ensuring.set_defaults(run=ensure)
+
+
+def _add_end(verbs: Commands) -> None:
+    ending = command(
+        verbs,
+        "end",
+        "end a sandbox for good, and delete all that is kept of it",
+        description="Ends a sandbox for good. Its keys are unknown from then on, and within a day all that is kept of "
+        "it is deleted from every database. The live company whose sandbox it is stays as it is; a live company can't "
+        "be ended.",
+    )
+    ending.add_argument("company_id", metavar="ID", type=types.record_id)
+    ending.add_argument("--yes", action="store_true", help="needed: nothing brings the sandbox back")
+    add_actor(ending, _RPCS["EndSandbox"])
+    ending.set_defaults(run=end)
 
 
 def _created(created: pb.CreateCompanyResponse, _arguments: argparse.Namespace) -> Answer:
@@ -192,6 +208,21 @@ async def show(operator: Operator, arguments: argparse.Namespace) -> Answer:
         "svc-tickets", request_of_policy, tickets_pb2.GetTicketPolicyResponse, company_id=arguments.company_id
     )
     return _settings(_shown(company) | _policy(policy))
+
+
+async def end(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    """Raises CommandError without a confirmation."""
+    if not arguments.yes:
+        request = pb.GetCompanyRequest(company_id=arguments.company_id)
+        name = (await operator.call("gateway", request, pb.GetCompanyResponse)).company.name
+        raise CommandError(
+            f"This deletes sandbox {arguments.company_id} ({printable(name)}) with all its records for good. Repeat it "
+            "with --yes to do that."
+        )
+    operator.trace()
+    ended = await operator.call("gateway", pb.EndSandboxRequest(company_id=arguments.company_id), pb.EndSandboxResponse)
+    value = {"company_id": ended.company.id, "ended_at": instant(ended.company.ended_at)}
+    return Answer(value, f"Sandbox {ended.company.id} has ended; all of it is deleted within a day.")
 
 
 def _policy(policy: tickets_pb2.GetTicketPolicyResponse | tickets_pb2.UpdateTicketPolicyResponse) -> Record:

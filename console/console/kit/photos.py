@@ -14,7 +14,8 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -143,8 +144,7 @@ async def delete(context: PageContext, address: str) -> bool:
         return False
     if owner["company_id"] != context.session.person.company_id:
         return False
-    for name in (f"{photo}-{LARGE}.jpg", f"{photo}-{SMALL}.jpg", f"{photo}.json"):  # the last one says whose it is
-        await files.delete(f"photos/{name}")
+    await _delete(files, photo)
     log.info(
         "photo_deleted",
         photo=photo[:6],
@@ -152,6 +152,23 @@ async def delete(context: PageContext, address: str) -> bool:
         company_id=context.session.person.company_id,
     )
     return True
+
+
+async def delete_of_companies(files: Files, company_ids: Collection[int]) -> Counter[int]:
+    """Deletes all photos that are stored for these companies. Returns how many of each. Raises FilesUnavailable."""
+    deleted: Counter[int] = Counter()
+    for name in await files.names("photos", ".json"):
+        with contextlib.suppress(FileNotFoundError):
+            company_id = json.loads(await whole(files, name))["company_id"]
+            if company_id in company_ids:
+                await _delete(files, name.removeprefix("photos/").removesuffix(".json"))
+                deleted[company_id] += 1
+    return deleted
+
+
+async def _delete(files: Files, photo: str) -> None:
+    for name in (f"{photo}-{LARGE}.jpg", f"{photo}-{SMALL}.jpg", f"{photo}.json"):  # the last one says whose it is
+        await files.delete(f"photos/{name}")
 
 
 async def answer(request: web.Request, files: Files) -> web.Response:

@@ -12,7 +12,7 @@ metadata = MetaData()
 
 outbox = outbox_table(metadata)
 idempotency = ledger(metadata)
-audit = audit_table(metadata)
+audit = audit_table(metadata, "ended_at IS NOT NULL")
 
 
 def instant(name: str) -> Column[object]:

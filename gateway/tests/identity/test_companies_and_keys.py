@@ -35,6 +35,8 @@ from makeready.identity.v1 import (
 )
 from makeready.identity.v1 import identity_pb2 as pb
 from testkit.gateways import Gateway, Operator
+from testkit.patience import eventually
+from testkit.raw_http import Api
 from testkit.revise import differences
 
 LINE = Line("10.1.2.0/24")
@@ -105,6 +107,42 @@ async def test_a_sandboxs_keys_say_so_and_a_new_key_in_their_place_too(operator:
     live = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Live"))).company
     minted = await operator("MintKey", pb.MintKeyRequest(company_id=live.id, scope=pb.SCOPE_READ))
     assert not minted.key.startswith("mk_test_")
+
+
+async def test_an_ended_sandbox_is_none_any_more(
+    operator: Operator, company_id: int, api: Api, database: Database
+) -> None:
+    request = pb.CreateCompanyRequest(name="Trial", is_sandbox=True, sandbox_of=company_id, external_id="trial")
+    sandbox = (await operator("CreateCompany", request)).company
+    key = (await operator("MintKey", pb.MintKeyRequest(company_id=sandbox.id, scope=pb.SCOPE_READ))).key
+    assert (await api.get("/whoami", key)).status == 200
+    ended = (await operator("EndSandbox", pb.EndSandboxRequest(company_id=sandbox.id))).company
+    assert ended.HasField("ended_at") and not ended.active and not ended.external_id
+
+    async def is_unknown() -> bool:
+        return (await api.get("/whoami", key)).status == 401
+
+    await eventually(is_unknown)
+    again = (await operator("EndSandbox", pb.EndSandboxRequest(company_id=sandbox.id))).company
+    assert again == ended
+    for rpc, other in (
+        ("UpdateCompany", pb.UpdateCompanyRequest(company_id=sandbox.id, active=True)),
+        ("MintKey", pb.MintKeyRequest(company_id=sandbox.id, scope=pb.SCOPE_READ)),
+        ("CreateAdministrator", pb.CreateAdministratorRequest(company_id=sandbox.id, email="late@example.com")),
+    ):
+        assert (await refused(operator, rpc, other)).status == 404
+    (entry,) = await rows(database, "SELECT * FROM audit WHERE action = 'sandbox.ended'")
+    assert (entry["company_id"], entry["subject_id"]) == (company_id, sandbox.id), "the live company's log has it"
+    # A file's name for it is free again.
+    assert (await operator("CreateCompany", request)).company.id != sandbox.id
+
+
+async def test_a_live_company_cannot_be_ended(operator: Operator, company_id: int, database: Database) -> None:
+    request = pb.EndSandboxRequest(company_id=company_id)
+    assert (await refused(operator, "EndSandbox", request)).status == 422
+    assert (await refused(operator, "EndSandbox", pb.EndSandboxRequest(company_id=900_000))).status == 404
+    with pytest.raises(asyncpg.CheckViolationError, match="company_live"):
+        await rows(database, "UPDATE company SET ended_at = now(), active = false WHERE id = $1", company_id)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\0b", "\u202e"])
@@ -295,6 +333,9 @@ async def test_an_rpc_answers_the_kinds_that_its_contract_allows(
     gateway: Gateway, identity_keys: Path, rpc: MethodDescriptor, kind: str
 ) -> None:
     issuer_name, who = WHO[kind]
+    services = rpc.GetOptions().Extensions[options_pb2.services]
+    if kind == SERVICE and services and issuer_name not in services:
+        issuer_name, who = services[0], Identity(SERVICE, services[0])
     token = TokenSigner(identity_keys / f"{issuer_name}.jwk").token("gateway", who)
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     named = "company_id" in rpc.input_type.fields_by_name

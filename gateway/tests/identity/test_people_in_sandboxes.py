@@ -73,7 +73,7 @@ async def test_nobody_gets_into_a_sandbox_that_is_not_theirs(
     other_id = await operator.company()
     of_other = await sandbox(operator, other_id)
     ended, closed = await sandbox(operator, company_id), await sandbox(operator, company_id)
-    await execute(database, "UPDATE company SET ended_at = now() WHERE id = $1", ended)
+    await execute(database, "UPDATE company SET active = false, ended_at = now() WHERE id = $1", ended)
     await operator.set_active(closed, False)
     live = await console.sign_in(await administrator(operator, company_id))
     tests_alone = await console.sign_in(await administrator(operator, trial))
@@ -154,7 +154,7 @@ async def test_a_permit_is_good_in_the_company_where_it_was_made(
     of_sandbox = (await console("MakePermit", session=f"{session.text}.{trial}")).permit
     assert await company_of(of_live) == (company_id, False)
     assert await company_of(of_sandbox) == (trial, True)
-    await execute(database, "UPDATE company SET ended_at = now() WHERE id = $1", trial)
+    await execute(database, "UPDATE company SET active = false, ended_at = now() WHERE id = $1", trial)
     assert (await refused(company_of(of_sandbox))).code == "company_inactive", "it does not go on in the live company"
     assert await company_of(of_live) == (company_id, False) and other
 

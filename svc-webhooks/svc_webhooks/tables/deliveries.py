@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from chassis.db.belonging import through, to_no_company
 from svc_webhooks.rules import deliveries as rules
 from svc_webhooks.schema import BY_EVENT_ID, Instant, Uuid, listed, metadata
 
@@ -50,6 +51,7 @@ delivery = Table(
     CheckConstraint("state <> 'parked' OR leased_until IS NULL", name="delivery_leased_until"),
     CheckConstraint("0 <= rung AND rung <= attempts", name="delivery_rung"),
     postgresql_partition_by=BY_EVENT_ID,
+    info=through("event_id", "event.event_id"),
 )
 Index(
     "delivery_due",
@@ -101,6 +103,7 @@ attempt = Table(
     # A 2xx status alone is no success: a response that never ends is a timeout.
     CheckConstraint("error <> '' OR (status IS NOT NULL AND status BETWEEN 200 AND 299)", name="attempt_succeeded"),
     postgresql_partition_by=BY_EVENT_ID,
+    info=through("event_id", "event.event_id"),
 )
 
 # For statistics: the attempts of a period, whatever the days of their events.
@@ -112,6 +115,7 @@ answered_receiver = Table(
     metadata,
     Column("receiver", Text, primary_key=True),
     Column("answered_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
+    info=to_no_company("hosts, which companies share"),
 )
 
 replay_id = Sequence("replay_id", metadata=metadata, data_type=BigInteger)

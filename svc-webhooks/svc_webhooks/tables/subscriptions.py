@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from chassis.db.belonging import to_no_company
 from svc_webhooks.rules import filters
 from svc_webhooks.rules import subscriptions as rules
 from svc_webhooks.schema import Instant, listed, metadata
@@ -114,4 +115,5 @@ erasure = Table(
     metadata,
     Column("subscription_id", BigInteger, primary_key=True, autoincrement=False),
     Column("asked_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
+    info=to_no_company("ids of deleted subscriptions; each goes with its history"),
 )

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import UUID
 
+from chassis.db.belonging import to_no_company
 from gateway.identity.schema import instant, metadata
 
 TIME = DateTime(timezone=True)
@@ -141,6 +142,7 @@ sign_in_delay = Table(
     Column("failures", Integer, nullable=False),
     Column("next_at", TIME, nullable=False),
     Column("last_at", TIME, nullable=False),
+    info=to_no_company("digests of e-mails that were tried, whether or not they have an account"),
 )
 Index("sign_in_delay_last", sign_in_delay.c.last_at)
 
@@ -151,6 +153,7 @@ sign_in_failure = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("network", Text, nullable=False),
     Column("failed_at", TIME, nullable=False),
+    info=to_no_company("networks, without whom they tried"),
 )
 Index("sign_in_failure_of_network", sign_in_failure.c.network, sign_in_failure.c.failed_at)
 Index("sign_in_failure_at", sign_in_failure.c.failed_at)

@@ -16,7 +16,7 @@ _NEW_ADMINISTRATOR = Statement(
     .from_select(
         ["company_id", "email", "name"],
         select(company.c.id, bindparam("email", type_=Text), bindparam("name", type_=Text)).where(
-            company.c.id == bindparam("company_id", type_=BigInteger)
+            company.c.id == bindparam("company_id", type_=BigInteger), company.c.ended_at.is_(None)
         ),
     )
     .returning(_administrator.c.id)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, func, select, update
+from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, false, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import Call, may_administer
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
+from chassis.db.statements import CLOCK, Statement
 from gateway.identity.rules import no_company
 from gateway.identity.tables.companies import company as _company
 
 _company_id = bindparam("company_id", type_=BigInteger)
 
 _COMPANIES = Statement(select(_company).order_by(_company.c.id))
-_COMPANY = Statement(select(_company).where(_company.c.id == _company_id))
+_COMPANY = Statement(select(_company).where(_company.c.id == _company_id, _company.c.ended_at.is_(None)))
+_COMPANY_EVEN_ENDED = Statement(select(_company).where(_company.c.id == _company_id))
 _COMPANY_FOR_UPDATE = Statement(select(_company).where(_company.c.id == _company_id).with_for_update())
 _NEW_COMPANY = Statement(
     insert(_company)
@@ -40,6 +41,35 @@ _COMPANY_BY_EXTERNAL_ID = Statement(
 _is_sandbox_of = and_(_company.c.sandbox_of == _company_id, _company.c.ended_at.is_(None))
 _COUNT_SANDBOXES = Statement(select(func.count()).select_from(_company).where(_is_sandbox_of))
 _SANDBOXES = Statement(select(_company).where(_is_sandbox_of).order_by(_company.c.id))
+_ENDED_COMPANY = Statement(
+    update(_company)
+    .where(_company.c.id == _company_id)
+    .values(
+        active=false(),
+        # A file may give it to another company.
+        external_id=null(),
+        ended_at=CLOCK,
+        version=_company.c.version + 1,
+        updated_at=func.greatest(func.clock_timestamp(), _company.c.updated_at),
+    )
+    .returning(*_company.c)
+)
+_ENDED = Statement(select(_company.c.id).where(_company.c.ended_at.is_not(None)).order_by(_company.c.id))
+_TO_PURGE = Statement(
+    select(_company.c.id, _company.c.ended_at, _company.c.console_purged_at)
+    .where(_company.c.ended_at.is_not(None), _company.c.purged_at.is_(None))
+    .order_by(_company.c.id)
+)
+_PURGED_BY_CONSOLE = Statement(
+    update(_company)
+    .where(_company.c.id == _company_id, _company.c.ended_at.is_not(None))
+    .values(console_purged_at=case((bindparam("rows_left", type_=BigInteger) == 0, CLOCK), else_=null()))
+)
+_PURGED = Statement(
+    update(_company)
+    .where(_company.c.id == _company_id, _company.c.ended_at.is_not(None), _company.c.purged_at.is_(None))
+    .values(purged_at=CLOCK)
+)
 _CHANGED_COMPANY = Statement(
     update(_company)
     .where(_company.c.id == _company_id)
@@ -61,7 +91,12 @@ async def companies(database: Database) -> list[Record]:
 
 
 async def company(connection: Connection | Database, company_id: int) -> Record | None:
+    """None for a company that has ended, too."""
     return await connection.row(_COMPANY, company_id=company_id)
+
+
+async def company_even_ended(connection: Connection, company_id: int) -> Record | None:
+    return await connection.row(_COMPANY_EVEN_ENDED, company_id=company_id)
 
 
 async def administered_company(connection: Connection | Database, company_id: int, call: Call) -> Record:
@@ -129,6 +164,31 @@ async def changed_company(connection: Connection, company_id: int, settings: Com
             new_external_id=settings.external_id,
         )
     )
+
+
+async def ended_company(connection: Connection, company_id: int) -> Record:
+    """Ends a sandbox."""
+    return _present(await connection.row(_ENDED_COMPANY, company_id=company_id))
+
+
+async def ended_companies(database: Database) -> list[int]:
+    """The ids of all sandboxes that have ended."""
+    return [row["id"] for row in await database.rows(_ENDED)]
+
+
+async def sandboxes_to_purge(database: Database) -> list[Record]:
+    """id, ended_at and console_purged_at of the ended sandboxes of which something may be left in a database."""
+    return await database.rows(_TO_PURGE)
+
+
+async def note_console_purge(database: Database, company_id: int, rows_left: int) -> None:
+    """Notes how much of an ended sandbox the console keeps."""
+    await database.execute(_PURGED_BY_CONSOLE, company_id=company_id, rows_left=rows_left)
+
+
+async def note_purge(database: Database, company_id: int) -> None:
+    """Notes that nothing of an ended sandbox is left in any database."""
+    await database.execute(_PURGED, company_id=company_id)
 
 
 def _present(row: Record | None) -> Record:

@@ -44,6 +44,14 @@ def check_owner(is_sandbox: bool, sandboxes: int) -> None:
         )
 
 
+def check_is_sandbox(is_sandbox: bool) -> None:
+    """Whether a company can be ended. Raises Refusal."""
+    if not is_sandbox:
+        raise invalid_request(
+            "Only a sandbox can be ended; a live company is closed with active = false.", "company_id", status=422
+        )
+
+
 @functools.cache
 def _timezones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())

@@ -20,6 +20,7 @@ from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
 from gateway.identity.companies.rules import (
     SANDBOXES_MAX,
+    check_is_sandbox,
     check_new_sandbox,
     check_owner,
     external_id_taken,
@@ -129,7 +130,7 @@ class CompaniesService:
     ) -> Record:
         async with self.database.transaction() as connection:
             row = await queries.company_for_update(connection, request.company_id)
-            if row is None:
+            if row is None or row["ended_at"] is not None:
                 raise no_company()
             required = row["second_factor_required"]
             if request.HasField("second_factor_required"):
@@ -152,11 +153,41 @@ class CompaniesService:
                 await invalidation.notify(connection, f"company {row['id']}")
         return row
 
+    async def EndSandbox(self, request: pb.EndSandboxRequest, call: Call) -> pb.EndSandboxResponse:
+        async with self.database.transaction() as connection:
+            row = await queries.company_for_update(connection, request.company_id)
+            if row is None or not _may_end(call, row):
+                raise no_company()
+            check_is_sandbox(row["is_sandbox"])
+            if row["ended_at"] is None:
+                before = {"active": row["active"], "external_id": row["external_id"]}
+                row = await queries.ended_company(connection, row["id"])
+                await self._publish_reference(connection, row, call)
+                # In the log of the live company: that of the sandbox is deleted with it.
+                after = {"active": False, "external_id": None, "ended_at": row["ended_at"]}
+                logged_in = row["sandbox_of"] or row["id"]
+                await self.audit.add(connection, call, logged_in, "sandbox.ended", "company", row["id"], before, after)
+                await invalidation.notify(connection, f"company {row['id']}")
+        self.outbox.wake()
+        return pb.EndSandboxResponse(company=_company(row))
+
+    async def ListSandboxesToPurge(
+        self, _request: pb.ListSandboxesToPurgeRequest, _call: Call
+    ) -> pb.ListSandboxesToPurgeResponse:
+        rows = await queries.sandboxes_to_purge(self.database)
+        return pb.ListSandboxesToPurgeResponse(company_ids=[row["id"] for row in rows])
+
+    async def ReportSandboxPurge(
+        self, request: pb.ReportSandboxPurgeRequest, _call: Call
+    ) -> pb.ReportSandboxPurgeResponse:
+        await queries.note_console_purge(self.database, request.company_id, request.left)
+        return pb.ReportSandboxPurgeResponse()
+
     async def GetCompany(self, request: pb.GetCompanyRequest, call: Call) -> pb.GetCompanyResponse:
         if not may_administer(call, request.company_id):
             raise no_company()
         async with self.database.connection() as connection:
-            row = await queries.company(connection, request.company_id)
+            row = await queries.company_even_ended(connection, request.company_id)
         if row is None:
             raise no_company()
         return pb.GetCompanyResponse(company=_company(row))
@@ -244,6 +275,11 @@ class CompaniesService:
         await self.outbox.add(connection, event)
 
 
+def _may_end(call: Call, row: Record) -> bool:
+    """Administrators end the sandboxes of their own company, also from within."""
+    return may_administer(call, row["id"]) or call.identity.company_id == row["sandbox_of"]
+
+
 def _company(row: Record) -> pb.Company:
     message = pb.Company(
         id=row["id"],
@@ -258,5 +294,7 @@ def _company(row: Record) -> pb.Company:
     message.clock_offset.FromTimedelta(row["clock_offset"])
     if row["ended_at"] is not None:
         message.ended_at.FromDatetime(row["ended_at"])
+    if row["purged_at"] is not None:
+        message.purged_at.FromDatetime(row["purged_at"])
     message.created_at.FromDatetime(row["created_at"])
     return message

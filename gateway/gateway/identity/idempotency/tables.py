@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, DateTime, Index, Integer, LargeBinary, Table, Text
 
+from chassis.db.belonging import to_no_company
 from gateway.identity.schema import metadata
 
 note = Table(
@@ -16,5 +17,6 @@ note = Table(
     Column("requests", Integer, nullable=False),
     # Until then, one of them may be under way.
     Column("leased_until", DateTime(timezone=True), nullable=False),
+    info=to_no_company("digests of keys of writes, which expire"),
 )
 Index("idempotency_note_leased_until", note.c.leased_until)

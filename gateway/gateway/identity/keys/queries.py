@@ -54,12 +54,12 @@ _KEY_BY_DIGEST = Statement(
         company.c.is_sandbox,
     )
     .join_from(api_key, company, company.c.id == api_key.c.company_id)
-    .where(api_key.c.digest == bindparam("digest", type_=LargeBinary))
+    .where(api_key.c.digest == bindparam("digest", type_=LargeBinary), company.c.ended_at.is_(None))
 )
 
 
 async def key_by_digest(database: Database, digest: bytes) -> Record | None:
-    """The key with this SHA-256, revoked or not, and its company."""
+    """The key with this SHA-256, revoked or not, and its company. A key of a company that has ended is none."""
     return await database.row(_KEY_BY_DIGEST, digest=digest)
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.db.belonging import to_no_company
 from gateway.identity.schema import metadata
 
 request = Table(
@@ -51,4 +52,5 @@ request_end = Table(
     # The last id.
     Column("id", BigInteger, nullable=False),
     CheckConstraint("is_only", name="request_end_is_only"),
+    info=to_no_company("one row about the table"),
 )

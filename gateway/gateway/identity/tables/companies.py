@@ -18,6 +18,7 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.db.belonging import to_no_company
 from chassis.schedule.clocks import OFFSET_MAX
 from gateway.identity.rules import NAME_POINTS_MAX
 from gateway.identity.schema import instant, metadata
@@ -42,15 +43,22 @@ company = Table(
     Column("clock_offset", Interval, nullable=False, server_default=text("'0'")),
     # The row of a company that was ended stays for good: it tells late events and replicas that nothing of it is kept.
     Column("ended_at", DateTime(timezone=True)),
+    # When the console last said that it keeps nothing of it, and when nothing was left in any database.
+    Column("console_purged_at", DateTime(timezone=True)),
+    Column("purged_at", DateTime(timezone=True)),
     instant("created_at"),
     instant("updated_at"),
     UniqueConstraint("external_id", name="company_external_id"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
     CheckConstraint("is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL", name="company_live"),
+    CheckConstraint("ended_at IS NULL OR NOT active", name="company_ended"),
+    CheckConstraint("num_nonnulls(console_purged_at, purged_at) = 0 OR ended_at IS NOT NULL", name="company_purged"),
     CheckConstraint(
         "clock_offset BETWEEN '0' AND"
         f" CASE WHEN is_sandbox THEN interval '{OFFSET_MAX.days} days' ELSE interval '0' END",
         name="company_clock_offset",
     ),
+    info=to_no_company("the row of a company that has ended says so"),
 )
 Index("company_sandboxes", company.c.sandbox_of, company.c.id, postgresql_where=company.c.sandbox_of.is_not(None))
+Index("company_ended_sandboxes", company.c.id, postgresql_where=company.c.ended_at.is_not(None))

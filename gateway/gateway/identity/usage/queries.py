@@ -94,6 +94,8 @@ WITH is_new AS (
     SELECT DISTINCT ON (api_key_id) api_key_id, used_at, address, used_for
     FROM is_new, unnest(:uses_api_key_id, :uses_used_at, :uses_address, :uses_used_for)
         AS used (api_key_id, used_at, address, used_for)
+    -- A key is deleted with its sandbox.
+    WHERE EXISTS (SELECT FROM api_key WHERE api_key.id = used.api_key_id)
     ORDER BY api_key_id, used_at DESC
     ON CONFLICT (api_key_id) DO UPDATE SET
         used_at = excluded.used_at, address = excluded.address, used_for = excluded.used_for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, DateTime, Index, Table, Text, Uuid, text
 
+from chassis.db.belonging import through, to_no_company
 from gateway.identity.schema import instant, metadata
 
 OUTCOMES = ("succeeded", "refused", "rate_limited", "failed")
@@ -28,6 +29,7 @@ key_last_use = Table(
     Column("address", Text, nullable=False),
     # Method and route.
     Column("used_for", Text, nullable=False),
+    info=through("api_key_id", "api_key.id"),
 )
 
 # What each gateway process has stored: a part that is sent again, because its answer was lost, is stored once.
@@ -38,4 +40,5 @@ usage_writer = Table(
     # The number of the last part.
     Column("part", BigInteger, nullable=False),
     instant("written_at"),
+    info=to_no_company("ids of processes"),
 )

@@ -16,6 +16,21 @@ down_revision: str | None = "0007_request_log"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
 
+# See chassis.writes.audit.deletes_entries.
+_DELETES_ENTRIES = """CREATE FUNCTION delete_audit_of_ended_company(ended_id bigint, rows integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM audit WHERE id IN (
+        SELECT id FROM audit WHERE company_id = ended_id
+        AND EXISTS (SELECT FROM company WHERE company.id = ended_id AND is_sandbox AND ended_at IS NOT NULL)
+        ORDER BY id LIMIT rows
+    );
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$"""
+
 
 def upgrade() -> None:
     op.add_column("company", sa.Column("is_sandbox", sa.Boolean(), server_default=sa.text("false"), nullable=False))
@@ -23,8 +38,13 @@ def upgrade() -> None:
         "company", sa.Column("sandbox_of", sa.BigInteger(), sa.ForeignKey("company.id", name="company_sandbox_of"))
     )
     op.add_column("company", sa.Column("clock_offset", sa.Interval(), server_default=sa.text("'0'"), nullable=False))
-    op.add_column("company", sa.Column("ended_at", sa.DateTime(timezone=True)))
+    for name in ("ended_at", "console_purged_at", "purged_at"):
+        op.add_column("company", sa.Column(name, sa.DateTime(timezone=True)))
     op.create_check_constraint("company_live", "company", "is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL")
+    op.create_check_constraint("company_ended", "company", "ended_at IS NULL OR NOT active")
+    op.create_check_constraint(
+        "company_purged", "company", "num_nonnulls(console_purged_at, purged_at) = 0 OR ended_at IS NOT NULL"
+    )
     op.create_check_constraint(
         "company_clock_offset",
         "company",
@@ -36,5 +56,7 @@ def upgrade() -> None:
         ["sandbox_of", "id"],
         postgresql_where=sa.text("sandbox_of IS NOT NULL"),
     )
+    op.create_index("company_ended_sandboxes", "company", ["id"], postgresql_where=sa.text("ended_at IS NOT NULL"))
+    op.execute(_DELETES_ENTRIES)
     op.drop_constraint("api_key_administrator_of_the_same_company", "api_key", type_="foreignkey")
     op.create_foreign_key("api_key_administrator", "api_key", "administrator", ["administrator_id"], ["id"])
