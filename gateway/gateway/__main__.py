@@ -157,6 +157,7 @@ def serve_identity(
         {
             idempotency_pb2.GetKeyUseRequest: KeyUses(app.database, schema.idempotency).GetKeyUse,
             requests_pb2.FollowRequestsRequest: request_feed.FollowRequests,
+            requests_pb2.FetchRequestRequest: request_feed.FetchRequest,
             staff_pb2.ListMembersRequest: staff.ListMembers,
             lookup_pb2.FindRecordsRequest: lookup.FindRecords,
             sandbox_pb2.CreateTriggerRequest: triggers.CreateTrigger,
@@ -193,7 +194,9 @@ def api_handler(
     app.background("key-usage", usage.run)
     # After the ports are closed: steps run in reverse order.
     app.lifecycle.on_stop(usage.stop)
-    requests = RequestLog(app.database, settings.request_log, next(iter(settings.cursor_keys.values())))
+    reference = Reference(settings.api_url)
+    secret = next(iter(settings.cursor_keys.values()))
+    requests = RequestLog(app.database, settings.request_log, secret, reference.document.body, keys.find)
     app.background("requests", requests.run)
     app.lifecycle.on_stop(requests.stop)
     waiting = Waiting(app.transport, shared_limits)
@@ -216,7 +219,7 @@ def api_handler(
         "snapshot": SnapshotStreams(calls, cursors, Snapshots(shared_limits), admission).answer,
     }
     answered = AnsweredRequests(usage, debug=settings.service.log_level == "debug")
-    return ApiHandler(admission, Outside(Reference(settings.api_url), app.lifecycle), answers, answered, requests)
+    return ApiHandler(admission, Outside(reference, app.lifecycle), answers, answered, requests)
 
 
 def open_api(app: App, settings: config.Config, clients: Mapping[str, ServiceClient], handler: ApiHandler) -> None:

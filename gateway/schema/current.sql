@@ -253,7 +253,9 @@ CREATE TABLE public.request (
     route text NOT NULL,
     status smallint NOT NULL,
     code text NOT NULL,
-    details text NOT NULL
+    details text NOT NULL,
+    request_body text,
+    response_body text
 )
 PARTITION BY RANGE (id);
 

@@ -14,11 +14,11 @@ from reference.events import Schema
 # Lower and upper bounds of a request's values.
 _LOWER = ("minimum", "minLength", "minItems")
 _UPPER = ("maximum", "maxLength", "maxItems")
-_WORDS = ("description", "summary", "example", "examples")
+_WORDS = ("description", "summary", "example", "examples", "x-sensitive")
 
 
 def bare(node: Any) -> Any:
-    """The document without its words and examples, as a release stores it."""
+    """The document without its words, marks and examples, as a release stores it."""
     if isinstance(node, list):
         return [bare(item) for item in node]
     if not isinstance(node, dict):

@@ -30,6 +30,7 @@ from reference.words import (
     OTHERS,
     PRINTABLE,
     SNAPSHOT,
+    TEXT_IDS,
     TEXT_PATTERNS,
     WRITES,
 )
@@ -66,7 +67,7 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
 
 
 def _tag(operation: Operation) -> str:
-    if operation.kind in ("own", "search") or operation.route.path == REQUESTS:
+    if operation.kind in ("own", "search") or operation.route.path.startswith(REQUESTS):
         return "Meta"
     return "Changes" if operation.kind in ("feed", "snapshot") else operation.route.path.split("/")[1].title()
 
@@ -105,7 +106,7 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
     parameters: list[Schema] = []
     for number, name in enumerate(operation.ids):
         schema: Schema = {"type": "integer", "format": "int64", "minimum": 1}
-        if name == "event_id":
+        if name in TEXT_IDS:
             schema = {"type": "string", "maxLength": ID_CHARACTERS_MAX}
         parameters.append(
             {
@@ -114,7 +115,7 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                 "required": True,
                 "description": IDS[name],
                 "schema": schema,
-                "example": ID_EXAMPLES[name] if number else example_id,
+                "example": ID_EXAMPLES[name] if number or name in TEXT_IDS else example_id,
             }
         )
     parameters += [_filter(query_filter, operation.route.path) for query_filter in operation.filters]

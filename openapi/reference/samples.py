@@ -28,6 +28,7 @@ GIVEN_BY = {
     "DELETE /webhooks/{sub_id}": ("POST /webhooks", "entity_id"),
     "GET /webhooks/{sub_id}/deliveries/{event_id}": ("GET /webhooks/{sub_id}/deliveries", "event_id"),
     "GET /webhooks/{sub_id}/replays/{replay_id}": ("POST /webhooks/{sub_id}/replay", "entity_id"),
+    "GET /requests/{request_id}": ("GET /requests", "request_id"),
 }
 AUTHORIZATION = '-H "Authorization: Bearer $MAKEREADY_API_KEY"'
 PYTHON_LOOP = "for {name} in {call}:\n    print({name}{field})"
@@ -84,7 +85,7 @@ class Sample:
         if self._giver is None:
             return self.command(self.ids) + "\n"
         giver, field = self._giver
-        command = giver.command(giver.ids, options="-s", query="limit=1" if giver.call.kind == "list" else "")
+        command = giver.command(giver.ids, options="-s", query="limit=1" if giver.is_paged else "")
         picked = f"""grep -o '"{field}":[^,]*' | cut -d: -f2 | tr -d '"'"""
         return f"{field}=$({command} |\n  {picked})\n{self.command([*self.ids[:-1], f'${field}'])}\n"
 
@@ -119,12 +120,12 @@ class Sample:
         around = self._around(call, PYTHON_LOOP, "{name} = {call}\nprint({name}{field})")
         if self._giver is not None:
             giver, field = self._giver
-            noun = giver.noun
+            noun, giving = giver.noun, giver.python_call(giver.ids, with_query=False)
             call = self.python_call([*self.ids[:-1], _Expression(f"{noun}.{field}")])
-            if giver.call.kind == "list":
-                around = f"for {noun} in {giver.python_call(giver.ids)}:\n    print({call}.state)\n    break\n"
+            if giver.is_paged:
+                around = f"for {noun} in {giving}:\n    print({call}{self._field})\n    break\n"
             else:
-                around = f"{noun} = {giver.python_call(giver.ids)}\n" + self._around(call, "", "print({call}{field})")
+                around = f"{noun} = {giving}\n" + self._around(call, "", "print({call}{field})")
         begins = PYTHON_BEGINS
         if types := sorted(
             {name for name in ("date", "datetime") if f" {name}.from" in f" {around}".replace("=", " ")}
@@ -132,10 +133,11 @@ class Sample:
             begins = f"from datetime import {', '.join(types)}\n\n{begins}"
         return begins + around
 
-    def python_call(self, ids: Sequence[object]) -> str:
+    def python_call(self, ids: Sequence[object], *, with_query: bool = True) -> str:
+        query = self._query if with_query else {}
         keywords = [
             f"{name}={self._python(value, self._fields.get(name))}"
-            for name, value in {**self._query, **(self._body or {})}.items()
+            for name, value in {**query, **(self._body or {})}.items()
         ]
         if self._key:
             keywords.append(f"idempotency_key={_python(self._key)}")
@@ -148,20 +150,21 @@ class Sample:
         )
         if self._giver is not None:
             giver, field = self._giver
-            noun, giving = giver.noun, giver.typescript_call(giver.ids)
+            noun, giving = giver.noun, giver.typescript_call(giver.ids, with_query=False)
             call = self.typescript_call([*self.ids[:-1], _Expression(f"{noun}.{field}")])
-            if giver.call.kind == "list":
+            if giver.is_paged:
                 around = (
-                    f"for await (const {noun} of {giving}) {{\n  console.log((await {call}).state);\n  break;\n}}\n"
+                    f"for await (const {noun} of {giving}) {{\n"
+                    f"  console.log((await {call}){self._field});\n  break;\n}}\n"
                 )
             else:
                 printed = self._around(call, "", "console.log((await {call}){field});", ends=";", waits="await ")
                 around = f"const {noun} = await {giving};\n{printed}"
         return TYPESCRIPT_BEGINS + around
 
-    def typescript_call(self, ids: Sequence[object]) -> str:
+    def typescript_call(self, ids: Sequence[object], *, with_query: bool = True) -> str:
         arguments = [*map(_typescript, ids)]
-        if self._query:
+        if self._query and with_query:
             arguments.append(_typescript(self._query))
         if self._body:
             arguments.append(_typescript(self._body))
@@ -184,18 +187,29 @@ class Sample:
         names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
         names |= {"TicketComment": "comment", "SearchResults": "results", "StaffMember": "member"}
         answer = self.call.answer
+        names |= {"LoggedRequest": "request", "LoggedRequestBodies": "request"}
         noun = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())
         return "change" if answer.endswith("Change") else noun
 
     def _around(self, call: str, loop: str, fetch: str, *, ends: str = "", waits: str = "") -> str:
         if self.call.kind == "delete":
             return f"{waits}{call}{ends}\n"
+        form = loop if self.is_paged or self.call.kind == "snapshot" else fetch
+        return form.format(name=self.noun, call=call, field=self._field) + "\n"
+
+    @property
+    def is_paged(self) -> bool:
+        return self.call.kind in ("list", "feed")
+
+    @property
+    def _field(self) -> str:
+        """What a sample prints of the answer, or of an item of it."""
         expressions = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
         expressions |= {"subscription": ".secret" if self.call.answer == "NewSubscription" else ".health"}
         expressions |= {"results": ".data", "member": ".name"}
         expressions |= {"change": ".entity_id", "replay": ".matched", "reading": ".consumption"}
-        form = loop if self.call.kind in ("list", "feed", "snapshot") else fetch
-        return form.format(name=self.noun, call=call, field=expressions.get(self.noun, ".entity_id")) + "\n"
+        expressions |= {"request": ".response_body" if self.call.answer == "LoggedRequestBodies" else ".status"}
+        return expressions.get(self.noun, ".entity_id")
 
 
 class _Expression(str):

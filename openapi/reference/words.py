@@ -167,8 +167,13 @@ OTHERS = {
     "GET /requests": (
         "Follow requests",
         "The requests of 30 days with the company's keys, in the order in which they were stored, a second or two "
-        "after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No "
-        "body is stored. An operator may log fewer requests than all.",
+        "after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An "
+        "operator may log fewer requests than all.",
+    ),
+    "GET /requests/{request_id}": (
+        "Fetch a request",
+        "One request with the bodies that are kept of it, which they are in sandboxes alone: see `request_body`. A key "
+        "with the scope `read` gets those with itself alone.",
     ),
     "GET /webhooks/{sub_id}/deliveries/{event_id}": (
         "Fetch a delivery",
@@ -218,6 +223,7 @@ ENTITY_TYPES = {
 # The records of fetches whose path does not say it.
 FETCHED = {
     "/search": "SearchResults",
+    "/requests/{request_id}": "LoggedRequestBodies",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
     "/webhooks/{sub_id}/replays/{replay_id}": "WebhookReplay",
@@ -234,8 +240,14 @@ IDS = {
     "sub_id": "The subscription's `entity_id`.",
     "event_id": "The event's `event_id`.",
     "replay_id": "The replay's `entity_id`.",
+    "request_id": "The id that the request's answer had in `X-Request-Id`.",
 }
-ID_EXAMPLES = {"event_id": "019cb8a2-5d40-7c3e-8f10-5d2b9e4a7c61", "replay_id": 7}
+TEXT_IDS = ("event_id", "request_id")
+ID_EXAMPLES = {
+    "event_id": "019cb8a2-5d40-7c3e-8f10-5d2b9e4a7c61",
+    "replay_id": 7,
+    "request_id": "019c36e8f1a05c1f0b8a77d1",
+}
 FILTERS = {
     "property_id": "Only records of the property with this id. An unknown id gives an empty page.",
     "unit_id": "Only records of the unit with this id. An unknown id gives an empty page.",

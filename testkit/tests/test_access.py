@@ -76,6 +76,7 @@ AS_INTEGRATION = {
     "FeedService/ListEvents": "read",
     "RequestFeedService/FollowRequests": "read",
     "TriggersService/CreateTrigger": "write",
+    "RequestFeedService/FetchRequest": "read",
     "FeedService/ListDeliveries": "read",
     "FeedService/GetDelivery": "read",
     "FeedService/TestSubscription": "write",

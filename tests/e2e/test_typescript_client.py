@@ -97,7 +97,7 @@ def test_every_operation_is_called_and_answers(
         "turn": [True, "Active"],
         "followed": ["ticket.created", True],
         "events": 2,
-        "logged": ["/tickets", "request"],
+        "logged": ["/tickets", "request", None],
         "test": "succeeded",
         "health": "healthy",
         "matched": 1,

@@ -41,6 +41,7 @@ class Request:
         "idle_seconds",
         "is_known",
         "limit_headers",
+        "logged_body",
         "method",
         "whole_body",
     )
@@ -60,6 +61,8 @@ class Request:
         """The body, if all of it has arrived with the head or soon after."""
         self.caller: Any = None
         """Set by what answers, once it knows who asks."""
+        self.logged_body = b""
+        """Set by what answers: the body, if a log may have it."""
         self.idle_seconds = 0.0
         """How long the answer waited because its caller wanted it to: for something new, or to read what was sent."""
 

@@ -72,6 +72,10 @@ class Past(msgspec.Struct, frozen=True):
 RecordId = Annotated[int, Id()]
 PastInstant = Annotated[datetime.datetime, Past()]
 LongText = Annotated[str, Text()]
+SENSITIVE = msgspec.Meta(extra_json_schema={"x-sensitive": True})
+"""Marks a field of a public schema that is a secret, or that may say who a resident or a member of staff is: what
+forgetting a person can remove. The log of requests never stores its value."""
+PersonalText = Annotated[LongText, SENSITIVE]
 
 
 def _refuse_json(reason: str) -> NoReturn:

@@ -80,12 +80,15 @@ class ApiHandler:
         except Exception:
             log.exception("fault", route=route, request_id=request.id)
             reply = replies.FAULT
+        answer = reply
         if reply.is_read:
             reply = encoding.encoded(reply, request.headers.getall("Accept-Encoding", ()))
         seconds = time.perf_counter() - started - request.idle_seconds
         self._answered.count(request, route, reply.status, seconds)
         if request.caller is not None and operation is not None:
-            self._requests.add(request, operation, ids, query, reply, field, seconds)
+            self._requests.add(request, operation, ids, query, answer, field, seconds)
+        elif operation is None and reply.status >= 400:
+            self._requests.add_without_operation(request, answer, seconds)
         return reply
 
     async def _answer(self, operation: Operation, ids: tuple[str, ...], query: str, request: Request) -> Reply:

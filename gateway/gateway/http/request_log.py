@@ -2,13 +2,16 @@
 
 A request neither waits nor fails because of the log. While the database is away, or slower than requests come, up to
 WAITING_MAX requests wait; what comes then is not logged, but counted. A part whose answer was lost is sent again and
-stored once. A process that is killed loses about a second. The gateway logs what it has a key and an operation for:
-paths that do not exist, and verbs that they do not take, are answered before anybody looks for the key.
+stored once. A process that is killed loses about a second.
+
+Paths that do not exist, and verbs that they do not take, are answered before anybody looks for the key: the log looks
+for it before it stores them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -16,8 +19,7 @@ import re
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -31,16 +33,23 @@ from chassis.http.replies import Reply
 from chassis.http.requests import Request
 from chassis.runtime import traces
 from gateway.config import RequestLog as Kept
+from gateway.http import bearer
+from gateway.http.bearer import Caller
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS
-from gateway.http.routes import Operation
+from gateway.http.logged_bodies import READ_BYTES_MAX, LoggedBodies
+from gateway.http.routes import PREFIX, ROUTES, Operation, resource_of
 from gateway.identity.requests import queries, records, rules
 
 PERIOD_SECONDS = 1.0
 WAITING_MAX = 10_000
 """Requests that wait in memory: some megabytes."""
-# A part's rows are made without a pause: a thousand take about 10 ms.
-PART_ROWS_MAX = 1000
-AGENT_CHARACTERS_MAX = 200
+BODIES_BYTES_MAX = 8 * 1024 * 1024
+"""Bodies of sandboxes that wait in memory. What comes then is logged without them."""
+CALLERLESS_MAX = 1000
+"""Requests without an operation that wait for their key to be looked for. What comes then is not logged."""
+# A part's rows are made without a pause: a thousand take about 10 ms, and so do the bodies.
+PART_ROWS_MAX, PART_BODIES_BYTES_MAX = 1000, READ_BYTES_MAX
+AGENT_CHARACTERS_MAX, PATH_CHARACTERS_MAX = 200, 200
 HASH_BYTES = 8
 
 log = structlog.stdlib.get_logger(__name__)
@@ -50,11 +59,17 @@ DROPPED = Counter(
 )
 
 # An id, a state or an instant. Anything else in a path or a query may be a person's.
-_ID = re.compile(r"[0-9]{1,20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(r"[0-9]{1,20}|[0-9a-f]{24}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[-+ ]\d\d:?\d\d)?)?", re.ASCII)
 # A reply to a write begins with the record's kind and id.
 _RECORD = re.compile(rb'\{"schema_version":1,"entity_type":"([a-z_]+)","entity_id":([0-9]+)')
 _RECORD_BYTES = 100
+
+
+# What the segments of paths may be besides ids.
+_SEGMENTS = frozenset("/".join((PREFIX, *(route.path for route in ROUTES))).split("/"))
+# The log's own answers have nothing that is not in it.
+_OWN = "/requests"
 
 
 class _Error(msgspec.Struct):
@@ -77,7 +92,8 @@ class Answered(NamedTuple):
     company_id: int
     request_id: str
     method: str
-    operation: Operation
+    operation: Operation | None
+    """None if there is none: `ids` then has the path alone."""
     ids: tuple[str, ...]
     query: str
     field: str
@@ -92,19 +108,46 @@ class Answered(NamedTuple):
     user_agent: str
     idempotency_key: str
     traceparent: str
+    request_body: bytes = b""
+    """In a sandbox, and so is the next one."""
+    response_body: bytes = b""
+
+    @property
+    def bodies_bytes(self) -> int:
+        return len(self.request_body) + len(self.response_body)
+
+
+class _Callerless(NamedTuple):
+    """An answered request without an operation, whose key was not looked for."""
+
+    key: str
+    answered: Answered
 
 
 class RequestLog:
     """The requests that are not stored yet."""
 
-    def __init__(self, database: Database, kept: Kept, secret: bytes, clock: Callable[[], float] = time.time) -> None:
-        """secret: keys the hashes of what callers sent."""
+    def __init__(
+        self,
+        database: Database,
+        kept: Kept,
+        secret: bytes,
+        document: bytes,
+        find: Callable[[str], Awaitable[Caller | None]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """secret: keys the hashes of what callers sent; document: the OpenAPI document; find: finds a key's caller."""
         self._database = database
+        self._find = find
         self._kept = kept
         self._clock = clock
         self._hash = functools.partial(_hash, secret[:64])
+        self._bodies = LoggedBodies(document, self._hash)
         self._queries = functools.lru_cache(1024)(self._safe_query)
         self._waiting: deque[Answered] = deque()
+        self._bodies_bytes = 0
+        """Of those that wait."""
+        self._callerless: deque[_Callerless] = deque()
         self._writer = uuid.uuid4()
         self._number = 0
         self._unlimited: dict[int, int] = {}
@@ -127,7 +170,8 @@ class RequestLog:
         field: str,
         seconds: float,
     ) -> None:
-        """Notes an answered request of a known key. query: as it was sent; field: the one that the refusal names."""
+        """Notes an answered request of a known key. query: as it was sent; reply: before it was compressed; field: the
+        one that the refusal names."""
         if not rules.keeps(self._kept, reply.status, request.method):
             return
         is_write = operation.kind == "write"
@@ -137,6 +181,9 @@ class RequestLog:
         if len(self._waiting) >= WAITING_MAX or (is_unlimited and not self._has_place(caller.api_key_id)):
             DROPPED.inc()
             return
+        sent = answer = b""
+        if caller.identity.is_sandbox and not operation.route.path.startswith(_OWN):
+            sent, answer = self._kept_bodies(request.logged_body, reply.body)
         self._waiting.append(
             Answered(
                 self._clock() - seconds - request.idle_seconds,
@@ -158,8 +205,57 @@ class RequestLog:
                 headers.get("User-Agent", ""),
                 headers.get("Idempotency-Key", "") if is_write else "",
                 traces.current(),
+                sent,
+                answer,
             )
         )
+
+    def _kept_bodies(self, *bodies: bytes) -> Sequence[bytes]:
+        """The bodies, if there is memory for them. Of one that is too long to be read a byte more than that is kept."""
+        bodies = tuple(body[: READ_BYTES_MAX + 1] for body in bodies)
+        size = sum(map(len, bodies))
+        if self._bodies_bytes + size > BODIES_BYTES_MAX:
+            return b"", b""
+        self._bodies_bytes += size
+        return bodies
+
+    def add_without_operation(self, request: Request, reply: Reply, seconds: float) -> None:
+        """Notes the refusal of a path that does not exist or does not take the verb, if the request has a key."""
+        key = bearer.presented(request.headers.getall("Authorization", ()))
+        if key is None or not rules.keeps(self._kept, reply.status, request.method):
+            return
+        if len(self._callerless) >= CALLERLESS_MAX:
+            DROPPED.inc()
+            return
+        path, query = request.target()
+        answered = Answered(
+            self._clock() - seconds, 0, 0, request.id, request.method, None, (path,), query, "", reply.status, seconds,
+            "", len(reply.body), reply.body, False, request.address, request.headers.get("User-Agent", ""), "",
+            traces.current(),
+        )  # fmt: skip
+        self._callerless.append(_Callerless(key, answered))
+
+    async def _find_callers(self) -> None:
+        """Lets the requests without an operation wait with the others, if their keys exist. Gives up after a second:
+        the others do not wait for that."""
+        with contextlib.suppress(TimeoutError, DatabaseUnavailable):
+            async with asyncio.timeout(PERIOD_SECONDS):
+                while self._callerless:
+                    key, answered = self._callerless[0]
+                    caller = await self._find(key)
+                    self._callerless.popleft()
+                    if caller is not None:
+                        self._add_of(caller, answered)
+        if self._callerless:
+            DROPPED.inc(len(self._callerless))
+            self._callerless.clear()
+
+    def _add_of(self, caller: Caller, answered: Answered) -> None:
+        if len(self._waiting) >= WAITING_MAX or not self._has_place(caller.api_key_id):
+            DROPPED.inc()
+            return
+        company_id = caller.identity.company_id
+        self._waiting.append(answered._replace(api_key_id=caller.api_key_id, company_id=company_id))
 
     def _has_place(self, api_key_id: int) -> bool:
         """Whether one more request of the key that the limit does not bound is logged in this minute."""
@@ -178,12 +274,11 @@ class RequestLog:
 
     async def store(self) -> None:
         """Stores all that was noted. Raises DatabaseUnavailable; what is not stored then stays."""
+        await self._find_callers()
         while self._part is not None or self._waiting:
             if self._part is None:
-                self._part = [self._row(answered) for answered in islice(self._waiting, PART_ROWS_MAX)]
+                self._part = self._next_part()
                 self._number += 1
-                for _ in self._part:
-                    self._waiting.popleft()
             try:
                 await queries.store(self._database, self._writer, self._number, self._part)
             except asyncpg.CheckViolationError as error:
@@ -192,6 +287,16 @@ class RequestLog:
                 log.exception("requests_not_logged", requests=len(self._part))
                 DROPPED.inc(len(self._part))
             self._part = None
+
+    def _next_part(self) -> list[tuple[Any, ...]]:
+        part: list[tuple[Any, ...]] = []
+        bodies_bytes = 0
+        while self._waiting and len(part) < PART_ROWS_MAX and bodies_bytes < PART_BODIES_BYTES_MAX:
+            answered = self._waiting.popleft()
+            bodies_bytes += answered.bodies_bytes
+            part.append(self._row(answered))
+        self._bodies_bytes -= bodies_bytes
+        return part
 
     async def stop(self) -> None:
         """Stores what is left before the process ends."""
@@ -206,8 +311,11 @@ class RequestLog:
         record = _RECORD.match(answered.reply_begins)
         error = _error(answered.reply_begins) if answered.status >= 400 else _Error()
         operation = answered.operation
+        route, ids = (operation.route.path, answered.ids) if operation is not None else _place(answered.ids[0])
         details = records.Details(
-            tuple([text if _ID.fullmatch(text) else self._hash(text) for text in answered.ids]),
+            tuple([text if _ID.fullmatch(text) else self._hash(text) for text in ids])
+            if route
+            else (self._path(ids[0]),),
             self._queries(operation, answered.query) if answered.query else "",
             error.message,
             answered.field,
@@ -229,19 +337,27 @@ class RequestLog:
             datetime.datetime.fromtimestamp(answered.requested_at, datetime.UTC),
             answered.request_id,
             answered.method,
-            operation.route.path,
+            route,
             answered.status,
             error.code,
             records.encode(details).decode(),
+            operation and self._bodies.request(operation, answered.request_body),
+            operation and self._bodies.answer(operation, answered.status, answered.response_body),
         )
 
-    def _safe_query(self, operation: Operation, query: str) -> str:
+    def _path(self, path: str) -> str:
+        """A path that does not exist, without what may be a person's: a segment that no path has, and that is no id."""
+        segments = path.removeprefix(PREFIX)[:PATH_CHARACTERS_MAX].split("/")
+        return "/".join(text if text in _SEGMENTS or _ID.fullmatch(text) else self._hash(text) for text in segments)
+
+    def _safe_query(self, operation: Operation | None, query: str) -> str:
         """The query without what may be a person's: a value that is no id, state or instant, and a name that the
         operation does not take."""
-        filters = {query_filter.name: query_filter for query_filter in operation.filters}
+        filters = {query_filter.name: query_filter for query_filter in operation.filters} if operation else {}
+        allowed = operation.allowed_query if operation else ()
         pairs = []
         for name, value in parse_qsl(query[:2000], keep_blank_values=True):
-            if name not in operation.allowed_query:
+            if name not in allowed:
                 pairs.append(f"{self._hash(name)}={self._hash(value)}")
                 continue
             query_filter = filters.get(name)
@@ -250,6 +366,15 @@ class RequestLog:
                 is_safe = is_safe or bool(_ID.fullmatch(value) or _INSTANT.fullmatch(value))
             pairs.append(f"{name}={value if is_safe else self._hash(value)}")
         return "&".join(pairs)
+
+
+def _place(path: str) -> tuple[str, tuple[str, ...]]:
+    """The route and the ids of a path whose verb is refused; of a path that does not exist no route, and the path."""
+    place = resource_of(path)
+    if place is None:
+        return "", (path,)
+    resource, ids = place
+    return next(iter(resource.operations.values())).route.path, ids
 
 
 def _error(body: bytes) -> _Error:

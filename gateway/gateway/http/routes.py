@@ -113,6 +113,7 @@ ROUTES = (
     Route("GET", "/webhooks/{sub_id}/replays/{replay_id}", "webhooks.FeedService/GetReplay"),
     Route("GET", "/events", "webhooks.FeedService/ListEvents"),
     Route("GET", "/requests", "identity.RequestFeedService/FollowRequests"),
+    Route("GET", "/requests/{request_id}", "identity.RequestFeedService/FetchRequest"),
     Route("POST", "/sandbox/triggers", "identity.TriggersService/CreateTrigger",
           "A trigger needs an Idempotency-Key header; send a new key with each trigger.",
           seconds=30.0),  # it waits for the event

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import itertools
 import json
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from testkit.raw_http import Api
 from .test_key_usage import caller
 
 DAY = datetime.timedelta(days=1)
+DOCUMENT = (resources.files("gateway") / "pages" / "openapi.json").read_bytes()
 EVER = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 GET_TICKET = operation_at("GET", "/tickets/{ticket_id}")
 _companies = iter(range(3 * 10**9, 4 * 10**9))
@@ -57,6 +59,14 @@ def answered(company_id: int, number: int = 0, status: int = 200, **more: Any) -
     return Answered(**values | more)
 
 
+async def no_caller(_key: str) -> None:
+    return None
+
+
+def new_log(database: Database, find: Any = no_caller) -> RequestLog:
+    return RequestLog(database, "all", b"s" * 32, DOCUMENT, find)
+
+
 @pytest.fixture
 def company() -> int:
     return next(_companies)
@@ -66,7 +76,7 @@ def company() -> int:
 async def log(database: Database) -> RequestLog:
     today = datetime.datetime.now(datetime.UTC).date()
     await queries.DAYS.make_days(database, [today, today + DAY], 30)
-    return RequestLog(database, "all", b"s" * 32)
+    return new_log(database)
 
 
 async def stored(database: Database, company_id: int, **more: Any) -> list[Any]:
@@ -196,7 +206,7 @@ async def test_a_part_whose_answer_was_lost_is_stored_once(
 async def test_stores_of_several_gateways_take_ids_in_the_order_in_which_they_become_visible(
     log: RequestLog, database: Database, company: int
 ) -> None:
-    logs = [RequestLog(database, "all", b"s" * 32) for _ in range(4)]
+    logs = [new_log(database) for _ in range(4)]
     for number, each in enumerate(logs):
         each._waiting.extend(answered(company, number * 1000 + row) for row in range(500))
     await asyncio.gather(*(each.store() for each in logs))

@@ -45,9 +45,12 @@ HEADERS = {
 
 
 def is_open(operation: Operation, response: Response) -> bool:
-    """Whether the route was answered. A trigger needs contexts with records: the walks come to its body."""
+    """Whether the route was answered. A trigger needs contexts with records: the walks come to its body. The gateway
+    itself has no request with a stub's id."""
     if operation.route.path == "/sandbox/triggers":
         return response.status == 400 and b"event is required." in response.body
+    if operation.route.path == "/requests/{request_id}":
+        return response.status == 404 and b"No logged request" in response.body
     return response.status in (200, 201, 204)
 
 
@@ -263,7 +266,7 @@ async def test_an_empty_query_is_no_query(api: Api, operation: Operation, operat
         assert is_open(operation, response)
 
 
-IDS = {name: operation for name, operation in ROUTES.items() if operation.id_field}
+IDS = {name: operation for name, operation in ROUTES.items() if operation.id_field and operation.service != OWN_SERVICE}
 
 
 @pytest.mark.parametrize("operation", IDS.values(), ids=IDS)

@@ -465,6 +465,69 @@ class LoggedRequest(Model, kw_only=True):
     """The id of its trace, for example 4bf92f3577b34da6a3ce929d0e0e4736."""
 
 
+class LoggedRequestBodies(Answer, kw_only=True):
+    """A request with a key of the company, with the bodies that are kept of it in a sandbox."""
+
+    schema_version: Literal[1]
+    """Version of the shape: 1. New fields do not change it."""
+    entity_type: Literal["request"]
+    """What kind of record this is."""
+    entity_id: int
+    """Ascends in the order in which requests were stored."""
+    request_id: str
+    """The answer's header `X-Request-Id`, for example 019c36e8f1a05c1f0b8a77d1."""
+    requested_at: datetime.datetime
+    """When it came."""
+    key_id: int
+    """The key's id, as `GET /whoami` has it."""
+    method: str
+    """The verb, for example PATCH."""
+    route: str
+    """The path with the names of its ids, for example /tickets/{ticket_id}."""
+    path: str
+    """The path, for example /tickets/318."""
+    query: str
+    """The query, in which ids, states and instants stand as they came. Other values begin with `~`: a hash, the same
+    for the same value.
+    """
+    status: int
+    """The answer's HTTP status, for example 422."""
+    code: str | None
+    """The error's code, for example invalid_request."""
+    message: str | None
+    """The error's sentence, for example Completing a ticket needs a note of 5 or more words."""
+    field: str | None
+    """The field or parameter at fault, if the refusal names one."""
+    milliseconds: float
+    """From the request to the answer, without what a feed waited, for example 8.4."""
+    bytes_in: int
+    """The length of the body, for example 31."""
+    bytes_out: int
+    """The length of the answer's body, for example 120."""
+    address: str
+    """Where it came from, for example 203.0.113.9."""
+    user_agent: str
+    """The header `User-Agent`, for example makeready-client/0.3."""
+    idempotency_key_hash: str | None
+    """A hash of the `Idempotency-Key`, the same for the same key."""
+    is_replay: bool
+    """Whether the answer to an earlier request with the `Idempotency-Key` was repeated."""
+    record_type: str | None
+    """The `entity_type` of the record that a write made or changed, for example ticket."""
+    record_id: int | None
+    """Its `entity_id`."""
+    trace_id: str
+    """The id of its trace, for example 4bf92f3577b34da6a3ce929d0e0e4736."""
+    request_body: str | None
+    """What is kept of the body that was sent, as JSON: its first 16 KiB. A value that may say who somebody is stands
+    there as `[redacted string]`, and so does a value of a type that the operation does not take; a key that it
+    does not know begins with `~`: a hash. null if there was no body, and always for a live company, of which no
+    body is kept.
+    """
+    response_body: str | None
+    """What is kept of the answer's body, in the same way."""
+
+
 class Meter(Answer, kw_only=True):
     """A utility meter of a property: of all of it, of its common areas, or of one unit."""
 

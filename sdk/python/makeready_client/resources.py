@@ -1159,8 +1159,8 @@ class Requests(Resource):
         """Follow requests.
 
         The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
-        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No
-        body is stored. An operator may log fewer requests than all.
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An
+        operator may log fewer requests than all.
 
         key_id: Only requests with the key with this id.
         status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
@@ -1187,6 +1187,17 @@ class Requests(Resource):
             },
         )
         return Walk(self.client, request, FeedPage[models.LoggedRequest])
+
+    def fetch(self, request_id: str) -> models.LoggedRequestBodies:
+        """Fetch a request.
+
+        One request with the bodies that are kept of it, which they are in sandboxes alone: see `request_body`. A
+        key with the scope `read` gets those with itself alone.
+
+        request_id: The id that the request's answer had in `X-Request-Id`.
+        """
+        request = Request("GET", path("/requests/{request_id}", request_id))
+        return self.client.call(request, models.LoggedRequestBodies)
 
 
 class Sandbox(Resource):
@@ -2468,8 +2479,8 @@ class AsyncRequests(AsyncResource):
         """Follow requests.
 
         The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
-        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No
-        body is stored. An operator may log fewer requests than all.
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An
+        operator may log fewer requests than all.
 
         key_id: Only requests with the key with this id.
         status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
@@ -2496,6 +2507,17 @@ class AsyncRequests(AsyncResource):
             },
         )
         return AsyncWalk(self.client, request, FeedPage[models.LoggedRequest])
+
+    async def fetch(self, request_id: str) -> models.LoggedRequestBodies:
+        """Fetch a request.
+
+        One request with the bodies that are kept of it, which they are in sandboxes alone: see `request_body`. A
+        key with the scope `read` gets those with itself alone.
+
+        request_id: The id that the request's answer had in `X-Request-Id`.
+        """
+        request = Request("GET", path("/requests/{request_id}", request_id))
+        return await self.client.call(request, models.LoggedRequestBodies)
 
 
 class AsyncSandbox(AsyncResource):

@@ -394,6 +394,70 @@ export interface LoggedRequest {
   trace_id: string;
 }
 
+/** A request with a key of the company, with the bodies that are kept of it in a sandbox. */
+export interface LoggedRequestBodies {
+  /** Version of the shape: 1. New fields do not change it. */
+  schema_version: 1;
+  /** What kind of record this is. */
+  entity_type: "request";
+  /** Ascends in the order in which requests were stored. */
+  entity_id: number;
+  /** The answer's header `X-Request-Id`, for example 019c36e8f1a05c1f0b8a77d1. */
+  request_id: string;
+  /** When it came. */
+  requested_at: string;
+  /** The key's id, as `GET /whoami` has it. */
+  key_id: number;
+  /** The verb, for example PATCH. */
+  method: string;
+  /** The path with the names of its ids, for example /tickets/{ticket_id}. */
+  route: string;
+  /** The path, for example /tickets/318. */
+  path: string;
+  /**
+   * The query, in which ids, states and instants stand as they came. Other values begin with `~`: a hash, the same for
+   * the same value.
+   */
+  query: string;
+  /** The answer's HTTP status, for example 422. */
+  status: number;
+  /** The error's code, for example invalid_request. */
+  code: string | null;
+  /** The error's sentence, for example Completing a ticket needs a note of 5 or more words. */
+  message: string | null;
+  /** The field or parameter at fault, if the refusal names one. */
+  field: string | null;
+  /** From the request to the answer, without what a feed waited, for example 8.4. */
+  milliseconds: number;
+  /** The length of the body, for example 31. */
+  bytes_in: number;
+  /** The length of the answer's body, for example 120. */
+  bytes_out: number;
+  /** Where it came from, for example 203.0.113.9. */
+  address: string;
+  /** The header `User-Agent`, for example makeready-client/0.3. */
+  user_agent: string;
+  /** A hash of the `Idempotency-Key`, the same for the same key. */
+  idempotency_key_hash: string | null;
+  /** Whether the answer to an earlier request with the `Idempotency-Key` was repeated. */
+  is_replay: boolean;
+  /** The `entity_type` of the record that a write made or changed, for example ticket. */
+  record_type: string | null;
+  /** Its `entity_id`. */
+  record_id: number | null;
+  /** The id of its trace, for example 4bf92f3577b34da6a3ce929d0e0e4736. */
+  trace_id: string;
+  /**
+   * What is kept of the body that was sent, as JSON: its first 16 KiB. A value that may say who somebody is stands
+   * there as `[redacted string]`, and so does a value of a type that the operation does not take; a key that it does
+   * not know begins with `~`: a hash. null if there was no body, and always for a live company, of which no body is
+   * kept.
+   */
+  request_body: string | null;
+  /** What is kept of the answer's body, in the same way. */
+  response_body: string | null;
+}
+
 /** A utility meter of a property: of all of it, of its common areas, or of one unit. */
 export interface Meter {
   /** Version of the shape: 1. New fields do not change it. */

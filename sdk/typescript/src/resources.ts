@@ -948,8 +948,8 @@ export class Requests extends Resource {
    * Follow requests.
    *
    * The requests of 30 days with the company's keys, in the order in which they were stored, a second or two after the
-   * answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. No body is stored. An
-   * operator may log fewer requests than all.
+   * answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An operator may log
+   * fewer requests than all.
    *
    * @param query.key_id Only requests with the key with this id.
    * @param query.status Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
@@ -975,6 +975,18 @@ export class Requests extends Resource {
     options: CallOptions = {},
   ): Feed<models.LoggedRequest> {
     return new Feed(this.client, { method: "GET", path: "/requests", query, options });
+  }
+
+  /**
+   * Fetch a request.
+   *
+   * One request with the bodies that are kept of it, which they are in sandboxes alone: see `request_body`. A key with
+   * the scope `read` gets those with itself alone.
+   *
+   * @param requestId The id that the request's answer had in `X-Request-Id`.
+   */
+  fetch(requestId: string, options: CallOptions = {}): Promise<Answered<models.LoggedRequestBodies>> {
+    return this.client.call({ method: "GET", path: path`/requests/${requestId}`, options });
   }
 }
 

@@ -68,8 +68,8 @@ for (let looks = 0; events < 2 && looks < 100; looks += 1) { // the second event
 }
 results["events"] = events;
 
-const { request_id: _, ...logged } = await first(client.requests.follow({ route: "/tickets", wait: 20 }));
-results["logged"] = [logged.route, logged.entity_type];
+const { request_id: loggedId, ...logged } = await first(client.requests.follow({ route: "/tickets", wait: 20 }));
+results["logged"] = [logged.route, logged.entity_type, (await client.requests.fetch(loggedId)).request_body];
 
 const counts: Record<string, [number, number]> = {};
 for (const kind of KINDS) {

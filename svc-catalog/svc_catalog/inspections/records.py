@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from sqlalchemy import Text, type_coerce
 
+from chassis.records.bodies import SENSITIVE
 from chassis.records.shapes import Link, Nested, Shape
 from svc_catalog import field_rules
 from svc_catalog.inspections import rules
@@ -22,7 +23,7 @@ class Assignee(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     """The person's id."""
-    name: str
+    name: Annotated[str, SENSITIVE]
     """The person's name."""
 
 

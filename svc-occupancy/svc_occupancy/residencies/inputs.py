@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, Text
+from chassis.records.bodies import BODY_BYTES_MAX, SENSITIVE, Between, PersonalText, RecordId, Text
 from svc_occupancy.residencies import rules
 from svc_occupancy.turns import rules as turn_rules
 
@@ -17,10 +17,13 @@ Provider = Annotated[
     Text(longest=BODY_BYTES_MAX, blank=False),
     msgspec.Meta(extra_json_schema={"maxLength": turn_rules.PROVIDER_POINTS_MAX}),
 ]
-ExternalId = Annotated[str, Text(longest=turn_rules.FEED_EXTERNAL_ID_POINTS_MAX)]
-PartyName = Annotated[str, Text(longest=rules.PARTY_NAME_POINTS_MAX)]
-Email = Annotated[str, Text(longest=rules.PARTY_EMAIL_POINTS_MAX), msgspec.Meta(extra_json_schema={"format": "email"})]
-Phone = Annotated[str, Text(longest=rules.PARTY_PHONE_POINTS_MAX)]
+# An identifier of a residency, a notice or a party: a feed may take a person's e-mail address for it.
+ExternalId = Annotated[str, Text(longest=turn_rules.FEED_EXTERNAL_ID_POINTS_MAX), SENSITIVE]
+PartyName = Annotated[str, Text(longest=rules.PARTY_NAME_POINTS_MAX), SENSITIVE]
+Email = Annotated[
+    str, Text(longest=rules.PARTY_EMAIL_POINTS_MAX), msgspec.Meta(extra_json_schema={"format": "email"}), SENSITIVE
+]
+Phone = Annotated[str, Text(longest=rules.PARTY_PHONE_POINTS_MAX), SENSITIVE]
 
 
 class NoticeCreate(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,11 +33,11 @@ class NoticeCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The day on which the resident leaves or has left."""
     provider: Provider
     """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
-    ntv_reason_code: LongText | None = None
+    ntv_reason_code: PersonalText | None = None
     """Why the resident leaves, as a code of the provider."""
-    departure_destination_code: LongText | None = None
+    departure_destination_code: PersonalText | None = None
     """Where the resident goes, as a code of the provider."""
-    notes: LongText | None = None
+    notes: PersonalText | None = None
     """Any other notes about the departure."""
     external_id: ExternalId | None = None
     """Your own identifier of the notice. It does not change the turn's `external_id`."""
@@ -82,9 +85,9 @@ class StaffNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A departure that staff record. The fields are those of NoticeCreate."""
 
     move_out_date: datetime.date
-    ntv_reason_code: LongText | None = None
-    departure_destination_code: LongText | None = None
-    notes: LongText | None = None
+    ntv_reason_code: PersonalText | None = None
+    departure_destination_code: PersonalText | None = None
+    notes: PersonalText | None = None
     external_id: ExternalId | None = None
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from asyncpg import Record
 from sqlalchemy import column
 
 from chassis.db.statements import Expression
+from chassis.records.bodies import SENSITIVE
 from chassis.records.shapes import Computed, Link, Nested, Shape
 from makeready.occupancy.v1 import residencies_pb2
 from svc_occupancy.messages import filled
@@ -37,13 +38,13 @@ class Party(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     """The party's id."""
-    first_name: str | None
+    first_name: Annotated[str | None, SENSITIVE]
     """The first name, as it was sent."""
-    last_name: str | None
+    last_name: Annotated[str | None, SENSITIVE]
     """The last name, as it was sent."""
     role: rules.PartyRole | None
     """The party's role in the lease; null if none was sent."""
-    external_id: str | None
+    external_id: Annotated[str | None, SENSITIVE]
 
 
 class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +66,7 @@ class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
     """The provider that was sent, stripped and in lower case."""
     occupancy_fed_at: str | None
     """When this was recorded."""
-    external_id: str | None
+    external_id: Annotated[str | None, SENSITIVE]
     """The external_id that was sent with this notice or move-in."""
     lease: Lease | None
     """The lease that the move-in created; null on a notice."""

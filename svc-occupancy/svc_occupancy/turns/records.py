@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from chassis.records.bodies import SENSITIVE
 from chassis.records.shapes import Computed, Link, Nested, Shape
 from svc_occupancy import schema
 from svc_occupancy.turns import rules, tables
@@ -50,7 +51,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """When that system last wrote to it."""
     created_at: str
     updated_at: str
-    external_id: str | None
+    external_id: Annotated[str | None, SENSITIVE]
     source: rules.Source
     """How the record was created, for example `import`."""
     url: str

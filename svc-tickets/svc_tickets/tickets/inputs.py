@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from chassis.records.bodies import LongText, PastInstant, RecordId, Text
+from chassis.records.bodies import SENSITIVE, LongText, PastInstant, PersonalText, RecordId, Text
 from svc_tickets.tickets.rules import fields
 
 ShortText = Annotated[str, Text(longest=200)]
@@ -22,13 +22,13 @@ class TicketCreate(msgspec.Struct, kw_only=True):
 
     unit_id: RecordId
     """The unit that the ticket is for; it must be visible to the key."""
-    title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, over=422, blank=False)]
+    title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, over=422, blank=False), SENSITIVE]
     """The problem, in one line."""
     category: fields.Category
     """The trade that the ticket is for."""
     asset_id: RecordId | None = None
     """The asset that the ticket is about; it must be on the unit's property."""
-    description: LongText | None = None
+    description: PersonalText | None = None
     """The full report; empty if left out."""
     priority: fields.Priority | None = None
     """How urgent it is; Medium if left out."""
@@ -41,11 +41,11 @@ class StatusChange(msgspec.Struct, kw_only=True):
 
     status: fields.Status
     """The ticket's new status; every status can follow every other one."""
-    note: LongText | None = None
+    note: PersonalText | None = None
     """The work done, in 5 or more words. Required with status Completed, refused with any other."""
     cancellation_reason_code: fields.CancellationReason | None = None
     """Why the ticket is cancelled. Required with status Cancelled, refused with any other."""
-    cancellation_notes: LongText | None = None
+    cancellation_notes: PersonalText | None = None
     """The reason in 5 or more words. Required with cancellation_reason_code see_notes, refused with any other."""
 
 

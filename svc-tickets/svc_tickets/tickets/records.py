@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from chassis.records.bodies import SENSITIVE
 from chassis.records.shapes import Link, Nested, Renderer, Shape, encode
 from makeready.tickets.v1 import ticket_commands_pb2, tickets_pb2
 from svc_tickets import schema
@@ -29,7 +30,7 @@ class Assignee(msgspec.Struct, frozen=True, gc=False):
 
     id: int
     """The person's id."""
-    name: str
+    name: Annotated[str, SENSITIVE]
     """The person's name."""
 
 
@@ -41,9 +42,9 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     entity_id: int
     ticket_number: int | None
     """The number that staff and residents see. It is unique within one property only, so filter by property, too."""
-    title: str
+    title: Annotated[str, SENSITIVE]
     """The problem, in one line."""
-    description: str | None
+    description: Annotated[str | None, SENSITIVE]
     """The full report."""
     category: fields.Category
     """The trade that the ticket is for."""
@@ -65,7 +66,7 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     """Distinguishes rooms of the same kind, for example 2 for the second bathroom."""
     permission_to_enter: bool
     """Whether the resident allows staff to enter when the home is empty."""
-    preferred_access_time: str | None
+    preferred_access_time: Annotated[str | None, SENSITIVE]
     """When the resident would like the visit, in their own words."""
     assignee: Assignee | None
     """The member of staff to whom the ticket is assigned; null if none is."""

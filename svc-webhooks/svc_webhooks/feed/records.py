@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from chassis.records.bodies import SENSITIVE
 from chassis.schedule.instants import printed
 from svc_webhooks.administration.queries.deliveries import ShownAttempt, ShownDelivery
 from svc_webhooks.feed.queries.replays import Replay
@@ -46,7 +47,7 @@ class WebhookAttempt(msgspec.Struct, kw_only=True):
 class WebhookAttemptAnswer(WebhookAttempt, kw_only=True):
     """One attempt of a delivery, with the response to it."""
 
-    response_excerpt: str
+    response_excerpt: Annotated[str, SENSITIVE]
     """The first 4 KiB of the response's body."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from chassis.records.bodies import Id, Text
+from chassis.records.bodies import SENSITIVE, Id, Text
 from chassis.records.shapes import Shape
 from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
 from svc_webhooks.rules import filters
@@ -56,7 +56,7 @@ class Subscription(msgspec.Struct, kw_only=True):
 class NewSubscription(Subscription, kw_only=True):
     """A webhook subscription that was just created, with its signing secret."""
 
-    secret: str | msgspec.UnsetType = msgspec.UNSET
+    secret: Annotated[str, SENSITIVE] | msgspec.UnsetType = msgspec.UNSET
     """The signing secret. Store it: replays and lists do not contain it."""
 
 

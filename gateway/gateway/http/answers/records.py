@@ -40,7 +40,9 @@ class Records:
     async def write(self, request: ApiRequest) -> Reply:
         message = _message(request)
         message.idempotency_key = _idempotency_key(request.http, request.operation)
-        message.body = await request.http.body(BODY_BYTES_MAX)
+        message.body = body = await request.http.body(BODY_BYTES_MAX)
+        if request.caller.identity.is_sandbox:
+            request.http.logged_body = body
         reply = (await self._writes.call(request.operation, message, request.caller, request.http.id)).reply
         return json(reply.body, reply.status, _REPLAYED if reply.replayed else b"")
 

@@ -19,10 +19,14 @@ from gateway.identity.requests import rules
 from gateway.identity.requests.tables import request
 
 DAYS = DayTables(("request",), "id", rules.first_id, rules.day_of)
-COLUMNS = ("company_id", "api_key_id", "requested_at", "request_id", "method", "route", "status", "code", "details")
+_SHOWN = ("company_id", "api_key_id", "requested_at", "request_id", "method", "route", "status", "code", "details")
+_BODIES = ("request_body", "response_body")
+COLUMNS = (*_SHOWN, *_BODIES)
 """Of a row to be stored, in this order."""
 
-_NAMES = ", ".join(COLUMNS)
+_STORED = ", ".join(COLUMNS)
+# Pages leave the bodies out.
+_NAMES = ", ".join(_SHOWN)
 # `is_new` is empty if the part is stored already. The row of request_end is locked until the part is visible.
 _STORE = Statement(
     sql(
@@ -38,9 +42,9 @@ WITH is_new AS (
     ON CONFLICT (is_only) DO UPDATE SET id = greatest(e.id + :rows, excluded.id)
     RETURNING e.id
 )
-INSERT INTO request (id, {_NAMES})
-SELECT ended.id - :rows + row.n, {_NAMES}
-FROM ended, unnest({", ".join(f":{name}" for name in COLUMNS)}) WITH ORDINALITY AS row ({_NAMES}, n)
+INSERT INTO request (id, {_STORED})
+SELECT ended.id - :rows + row.n, {_STORED}
+FROM ended, unnest({", ".join(f":{name}" for name in COLUMNS)}) WITH ORDINALITY AS row ({_STORED}, n)
 """,  # noqa: S608 - names of columns alone
         writer=Uuid(),
         number=BigInteger(),
@@ -170,7 +174,7 @@ async def oldest(database: Database, by: Filters, after_id: int, limit: int) -> 
 
 _BY_REQUEST_ID = Statement(
     sql(
-        f"SELECT id, {_NAMES} FROM request WHERE request_id = :request_id ORDER BY id LIMIT 1",  # noqa: S608
+        f"SELECT id, {_STORED} FROM request WHERE request_id = :request_id ORDER BY id LIMIT 1",  # noqa: S608
         request_id=Text(),
     )
 )
@@ -178,4 +182,6 @@ _BY_REQUEST_ID = Statement(
 
 async def with_request_id(database: Database, request_id: str) -> Record | None:
     """The request whose answer had this id in its header."""
+    if not rules.is_request_id(request_id):
+        return None
     return await database.row(_BY_REQUEST_ID, request_id=request_id)

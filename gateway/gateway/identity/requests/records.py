@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from asyncpg import Record
@@ -83,12 +83,25 @@ class LoggedRequest(msgspec.Struct, kw_only=True):
     """The id of its trace, for example 4bf92f3577b34da6a3ce929d0e0e4736."""
 
 
+class LoggedRequestBodies(LoggedRequest, kw_only=True):
+    """A request with a key of the company, with the bodies that are kept of it in a sandbox."""
+
+    request_body: str | None
+    """What is kept of the body that was sent, as JSON: its first 16 KiB. A value that may say who somebody is stands
+    there as `[redacted string]`, and so does a value of a type that the operation does not take; a key that it does not
+    know begins with `~`: a hash. null if there was no body, and always for a live company, of which no body is kept."""
+    response_body: str | None
+    """What is kept of the answer's body, in the same way."""
+
+
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(Details).decode
 
 
 def path(route: str, ids: Sequence[str]) -> str:
-    """The path of a route with these ids."""
+    """The path of a route with these ids; of no route, it is the only one of them."""
+    if not route:
+        return ids[0]
     text, *segments = route.split("{")
     for entity_id, segment in zip(ids, segments, strict=True):
         text += entity_id + segment.partition("}")[2]
@@ -96,31 +109,40 @@ def path(route: str, ids: Sequence[str]) -> str:
 
 
 def document(row: Record) -> bytes:
-    """The public record of a stored row."""
-    details = decode(row["details"])
+    """The public record of a stored row, without bodies."""
+    return encode(LoggedRequest(**_fields(row)))
+
+
+def document_with_bodies(row: Record) -> bytes:
+    """The public record of a stored row, whose columns have the bodies."""
     return encode(
-        LoggedRequest(
-            entity_id=row["id"],
-            request_id=row["request_id"],
-            requested_at=printed(row["requested_at"]),
-            key_id=row["api_key_id"],
-            method=row["method"],
-            route=row["route"],
-            path=path(row["route"], details.ids),
-            query=details.query,
-            status=row["status"],
-            code=row["code"] or None,
-            message=details.message or None,
-            field=details.field or None,
-            milliseconds=details.milliseconds,
-            bytes_in=details.bytes_in,
-            bytes_out=details.bytes_out,
-            address=details.address,
-            user_agent=details.user_agent,
-            idempotency_key_hash=details.idempotency_key_hash or None,
-            is_replay=details.is_replay,
-            record_type=details.record_type or None,
-            record_id=details.record_id or None,
-            trace_id=details.trace_id,
-        )
+        LoggedRequestBodies(**_fields(row), request_body=row["request_body"], response_body=row["response_body"])
     )
+
+
+def _fields(row: Record) -> dict[str, Any]:
+    details = decode(row["details"])
+    return {
+        "entity_id": row["id"],
+        "request_id": row["request_id"],
+        "requested_at": printed(row["requested_at"]),
+        "key_id": row["api_key_id"],
+        "method": row["method"],
+        "route": row["route"],
+        "path": path(row["route"], details.ids),
+        "query": details.query,
+        "status": row["status"],
+        "code": row["code"] or None,
+        "message": details.message or None,
+        "field": details.field or None,
+        "milliseconds": details.milliseconds,
+        "bytes_in": details.bytes_in,
+        "bytes_out": details.bytes_out,
+        "address": details.address,
+        "user_agent": details.user_agent,
+        "idempotency_key_hash": details.idempotency_key_hash or None,
+        "is_replay": details.is_replay,
+        "record_type": details.record_type or None,
+        "record_id": details.record_id or None,
+        "trace_id": details.trace_id,
+    }

@@ -16,6 +16,7 @@ SCANNED_MAX = 5000
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_REQUEST_ID = re.compile("[0-9a-f]{24}")
 _STATUS = re.compile("[1-5](?:xx|[0-9]{2})")
 
 
@@ -48,6 +49,11 @@ def statuses(text: str) -> tuple[int, int]:
     if not _STATUS.fullmatch(text):
         raise invalid_request("status must be an HTTP status such as 404, or a class such as 4xx.", "status", 422)
     return (int(text[0]) * 100, int(text[0]) * 100 + 99) if text[1:] == "xx" else (int(text), int(text))
+
+
+def is_request_id(text: str) -> bool:
+    """Whether a request may have this id."""
+    return bool(_REQUEST_ID.fullmatch(text))
 
 
 def no_request() -> Refusal:

@@ -15,7 +15,7 @@ from chassis.refusals import invalid_request
 from chassis.schedule.instants import Clock, of_request
 from gateway.identity.companies import queries as companies
 from gateway.identity.requests import queries, records, rules
-from makeready.common.v1.documents_pb2 import Feed
+from makeready.common.v1.documents_pb2 import Document, Feed
 from makeready.identity.v1 import requests_pb2 as pb
 
 LOOK_SECONDS = 3600
@@ -53,6 +53,18 @@ class RequestFeedService:
         position = _position(after if page.looked_to is None else page.looked_to)
         return pb.FollowRequestsResponse(feed=Feed(documents=documents, position=position, more=page.has_more))
 
+    async def FetchRequest(self, request: pb.FetchRequestRequest, call: Call) -> pb.FetchRequestResponse:
+        who = caller(call)
+        row = await queries.with_request_id(self.database, request.request_id)
+        # Another key's request is not there for a key that reads.
+        if row is None or row["company_id"] != who.company_id or (
+            who.scope == "read" and row["api_key_id"] != who.api_key_id
+        ):  # fmt: skip
+            raise rules.no_request()
+        return pb.FetchRequestResponse(
+            document=Document(json=records.document_with_bodies(row), entity_id=row["id"], version=1)
+        )
+
 
 class RequestLogService:
     """The answered requests of a company's keys."""
@@ -83,7 +95,11 @@ class RequestLogService:
         row = await queries.with_request_id(self.database, request.request_id)
         if row is None or (call.identity.kind == ADMINISTRATOR and row["company_id"] != call.identity.company_id):
             raise rules.no_request()
-        return pb.GetRequestResponse(request=_message(row))
+        message = _message(row)
+        for name in ("request_body", "response_body"):
+            if row[name] is not None:
+                setattr(message, name, row[name])
+        return pb.GetRequestResponse(request=message)
 
     async def make_days(self) -> None:
         """Makes the days ahead of the clock, until cancelled."""

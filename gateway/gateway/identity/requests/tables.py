@@ -37,6 +37,9 @@ request = Table(
     Column("code", Text, nullable=False),
     # The fields by which nobody filters: `records.Details` as JSON, which costs less than a column each.
     Column("details", Text, nullable=False),
+    # In sandboxes alone, redacted by the contract's schema; null: none was sent, or none is stored.
+    Column("request_body", Text),
+    Column("response_body", Text),
     PrimaryKeyConstraint("company_id", "id"),
     postgresql_partition_by="RANGE (id)",
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from chassis.records.bodies import SENSITIVE
 from chassis.records.shapes import Shape
 from gateway.identity.tables.staff import staff
 
@@ -16,12 +17,12 @@ class StaffMember(msgspec.Struct, frozen=True, gc=False):
     schema_version: Literal[1]
     entity_type: Literal["staff"]
     entity_id: int
-    name: str
+    name: Annotated[str, SENSITIVE]
     """The person's name."""
     is_active: bool
     """Whether the person still works for the company. Those who have left stay in the list, with their work."""
     created_at: str
-    external_id: str | None
+    external_id: Annotated[str | None, SENSITIVE]
     source: str
     """How the record was created, for example `import`."""
 

@@ -30,6 +30,8 @@ def upgrade() -> None:
         sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("code", sa.Text(), nullable=False),
         sa.Column("details", sa.Text(), nullable=False),
+        sa.Column("request_body", sa.Text()),
+        sa.Column("response_body", sa.Text()),
         sa.PrimaryKeyConstraint("company_id", "id"),
         postgresql_partition_by="RANGE (id)",
     )
