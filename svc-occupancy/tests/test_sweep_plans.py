@@ -100,6 +100,17 @@ async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) 
                     assert plan.returned == due and index in plan.indexes
                     assert plan.rows_met <= COMPANIES + (most if due else 0), (plan.rows_met, plan.indexes)
                     assert set(plan.whole_tables) <= {"company"}
+        for overdue, index in (
+            (turnovers._departures, "transition_to_vacate"),
+            (turnovers._arrivals, "transition_to_begin"),
+            (tasks._overdue, "turn_task_to_tell_of"),
+        ):
+            async with explained(alone, overdue._next._find) as explain:
+                for company_id in (7, 9, 30):
+                    plan = await explain(company_id=company_id)
+                    # The company; the first turns in order, with those in their units.
+                    assert index in plan.indexes and plan.rows_met <= 20, (index, plan.rows_met, plan.indexes)
+                    assert set(plan.whole_tables) <= {"company"}
         async with explained(alone, queries.LOOK_AT_SEVERAL) as explain:
             ids = [7 * EACH + n for n in (5, 6, 7, 10, 16, 22)]
             plan = await explain(company_id=7, unit_ids=ids)

@@ -275,3 +275,7 @@ async def test_cost_grows_with_what_is_due_and_not_with_the_table(database: Data
     assert "chore_due" in plan.indexes and "chore" not in plan.whole_tables
     # Each due row, and each company once.
     assert plan.rows_met <= len(due) + 205
+    following: Any = overdue(database)._next._find
+    for company_id, rows in ((1, 1), (5, 1), (1000, 0)):
+        plan = await statement_plan(database, following, company_id=company_id)
+        assert plan.returned == rows and plan.rows_met <= 1 + rows and "chore_due" in plan.indexes

@@ -351,19 +351,25 @@ def next_arrival(company_id: Expression) -> Selection:
     """
     turn, current, before = (tables.transition.alias(name) for name in ("arriving", "staying", "in_front"))
     leaving = tables.transition.alias("leaving")
-    is_first = ~(
-        select(before.c.id)
-        .where(before.c.company_id == turn.c.company_id, before.c.id == turn.c.predecessor_id, tables.planned(before))
-        .exists()
-    )
+
+    def looked_up(turns: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+        # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
+        return select(turns.c.id).where(*conditions).offset(literal_column("0")).exists()
+
+    def first(dates: Selection) -> ColumnElement[datetime.date]:
+        # Inside of a function, a subquery would be about all companies.
+        return dates.limit(literal_column("1")).correlate(company_id.table).scalar_subquery()
+
+    is_behind = (before.c.company_id == turn.c.company_id, before.c.id == turn.c.predecessor_id, tables.planned(before))
+    is_first = ~looked_up(before, *is_behind)
     is_planned = (turn.c.company_id == company_id, tables.planned(turn), is_first)
     in_unit = (current.c.company_id == turn.c.company_id, current.c.unit_id == turn.c.unit_id)
     stays = and_(*in_unit, tables.begun(current), current.c.vacated_on.is_(None))
     stays_longer = and_(stays, or_(current.c.move_out_date.is_(None), current.c.move_out_date > turn.c.move_in_date))
-    by_plan = select(turn.c.move_in_date).where(*is_planned, ~select(current.c.id).where(stays_longer).exists())
+    by_plan = select(turn.c.move_in_date).where(*is_planned, ~looked_up(current, stays_longer))
     is_leaving = (tables.begun(leaving), leaving.c.move_out_date.is_distinct_from(leaving.c.vacated_on))
     departure = select(leaving.c.move_out_date).where(leaving.c.company_id == company_id, *is_leaving)
-    first_departure = departure.order_by(leaving.c.move_out_date).limit(literal_column("1")).scalar_subquery()
+    first_departure = first(departure.order_by(leaving.c.move_out_date))
     follows = (turn.c.company_id == current.c.company_id, turn.c.unit_id == current.c.unit_id, tables.planned(turn))
     late = select(current.c.move_out_date).where(
         current.c.company_id == company_id,
@@ -371,10 +377,12 @@ def next_arrival(company_id: Expression) -> Selection:
         current.c.vacated_on.is_(None),
         current.c.move_out_date.is_distinct_from(current.c.vacated_on),
         current.c.move_out_date <= first_departure + literal_column("1"),
-        select(turn.c.id).where(*follows, is_first, turn.c.move_in_date < current.c.move_out_date).exists(),
+        looked_up(turn, *follows, is_first, turn.c.move_in_date < current.c.move_out_date),
     )
-    first_by_plan = by_plan.order_by(turn.c.move_in_date).limit(literal_column("1")).scalar_subquery()
-    first_late = late.order_by(current.c.move_out_date).limit(literal_column("1")).scalar_subquery()
+    first_by_plan, first_late = (
+        first(by_plan.order_by(turn.c.move_in_date)),
+        first(late.order_by(current.c.move_out_date)),
+    )
     return select(func.least(first_by_plan, first_late).label("due"))
 
 

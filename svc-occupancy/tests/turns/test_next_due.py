@@ -124,3 +124,14 @@ async def test_nothing_happens_before_the_next_instant_and_something_at_it(
         before = after
     await sweep(AFTER_ALL)
     assert await turns(alone, company_id) == before
+
+
+async def test_another_companys_turns_make_nothing_due(alone: Database) -> None:
+    turnovers = Turnovers(alone, Audit(tables.audit, alone), Outbox("svc-occupancy", tables.outbox), TURN.renderer())
+    mine, other, idle = (next(_ids) for _ in range(3))
+    await fill(alone, idle, "UTC", [("stays", 0, [])])
+    await fill(alone, other, "UTC", [("none", 0, [1]), ("leaves", 2, [0])])
+    await fill(alone, mine, "UTC", [("none", 0, [7]), ("leaves", 9, [8])])
+    due_at = {company_id: await turnovers.next_due(company_id) for company_id in (mine, other, idle)}
+    days = {company_id: None if due is None else due.at.date() - DAY for company_id, due in due_at.items()}
+    assert days == {mine: 7 * ONE_DAY, other: ONE_DAY, idle: None}

@@ -292,3 +292,6 @@ async def test_what_a_sweep_costs_grows_with_what_is_stale(service: RunningServi
     assert plan.returned == 5
     assert "pm_task_due" in plan.indexes and "pm_task" not in plan.whole_tables
     assert plan.rows_met <= 5 + 2 * companies
+    following: Any = _replica(database)._overdue._next._find
+    plan = await statement_plan(database, following, company_id=company.id)
+    assert plan.rows_met <= 2 and "pm_task_due" in plan.indexes  # the company, and the task that is due first

@@ -397,6 +397,9 @@ async def test_what_a_sweep_costs_grows_with_what_is_stale(database: Database, c
     assert plan.returned == 5
     assert "ticket_stale_due" in plan.indexes and "ticket" not in plan.whole_tables
     assert plan.rows_met <= 5 + 2 * companies
+    following: Any = _replica(database)._overdue._next._find
+    plan = await statement_plan(database, following, company_id=company.id)
+    assert plan.rows_met <= 2 and "ticket_stale_due" in plan.indexes  # the company, and the ticket that is due first
 
 
 pytestmark = pytest.mark.usefixtures("places")
