@@ -8,6 +8,7 @@ from makeready_client.commands.forwarding import LISTEN, RESEND
 from makeready_client.commands.records import RECORDS
 from makeready_client.commands.sync import SYNC
 from makeready_client.commands.tail import EVENTS_TAIL
+from makeready_client.commands.trigger import TRIGGER
 from makeready_client.commands.whoami import WHOAMI
 
 COMMANDS: tuple[Command, ...] = (
@@ -18,6 +19,7 @@ COMMANDS: tuple[Command, ...] = (
     RESEND,
     SYNC,
     TEST_DELIVERY,
+    TRIGGER,
 )
 GROUPS = {"list": "the records of a kind", "events": "events as they happen"}
 """The help of each first word that several commands share."""
