@@ -50,6 +50,7 @@ PAGES_FROM = (
     "docs/feed.md",
     "docs/paging.md",
     "docs/sync.md",
+    "docs/testing.md",
     "docs/webhooks.md",
     "docs/webhooks/*",
     "docs/quickstart/*",

@@ -10,7 +10,7 @@ from pathlib import Path
 from reference import html, site
 from reference.events import Schema
 from reference.resources import Pages
-from reference.words import FEED, FEED_FILE, GUIDE, PAGING, QUICKSTART_FILES, SYNC, SYNC_FILE
+from reference.words import FEED, FEED_FILE, GUIDE, PAGING, QUICKSTART_FILES, SYNC, SYNC_FILE, TESTING
 
 # Where a guide's program stands on its page.
 PROGRAM = "<!-- The program, {}, stands here in the reference. -->"
@@ -28,6 +28,7 @@ def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
         "docs/sync": ("Keeping a copy in step", _with_program(SYNC, SYNC_FILE)),
         "docs/feed": ("A feed from your PMS", _with_program(FEED, FEED_FILE)),
         "docs/webhooks": ("Receiving webhooks", GUIDE.read_text()),
+        "docs/testing": ("Testing your integration", TESTING.read_text()),
         "docs/events": ("Events", _with_examples(catalogue, document["webhooks"])),
         "docs/changes": ("Changes of the API", changes),
     }

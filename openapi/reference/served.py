@@ -30,7 +30,8 @@ def files() -> dict[str, str]:
     programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
     files_by_path |= {f"{file.name}.txt": file.read_text() for file in programs}
     guides = {"events": _catalogue().lstrip()} | {
-        file.stem: file.read_text() for file in (CHANGES, words.GUIDE, words.PAGING, words.SYNC, words.FEED)
+        file.stem: file.read_text()
+        for file in (CHANGES, words.GUIDE, words.PAGING, words.SYNC, words.FEED, words.TESTING)
     }
     files_by_path |= {f"{name}.md.txt": text for name, text in guides.items()}
     events = json.dumps(asyncapi.of_events(document), ensure_ascii=False)

@@ -23,6 +23,7 @@ GUIDES = {
     "docs/sync": "Keeping a copy",
     "docs/feed": "A feed from your PMS",
     "docs/webhooks": "Receiving webhooks",
+    "docs/testing": "Testing your integration",
     "docs/events": "Event catalogue",
     "docs/changes": "Changes of the API",
 }

@@ -15,6 +15,7 @@ SYNC = DOCS / "sync.md"
 SYNC_FILE = DOCS / "sync" / "copy.py"
 FEED = DOCS / "feed.md"
 PAGING = DOCS / "paging.md"
+TESTING = DOCS / "testing.md"
 FEED_FILE = DOCS / "feed" / "feed.py"
 
 TITLE = "Maintenance and Occupancy Records API"

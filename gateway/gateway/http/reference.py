@@ -15,7 +15,7 @@ from gateway.http.encoding import compressed_once
 BASE_URL = "https://makeready.example/api/v1"
 
 _PROGRAMS = ("sync/copy.py", "feed/feed.py")
-_GUIDES = ("changes", "events", "feed", "paging", "sync", "webhooks")
+_GUIDES = ("changes", "events", "feed", "paging", "sync", "testing", "webhooks")
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
     b"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; "
