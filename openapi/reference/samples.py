@@ -185,7 +185,12 @@ class Sample:
         """The name of the answer, or of an item of it."""
         names = {"Event": "event", "": "document", "Whoami": "caller", "OccupancyRecord": "occupancy"}
         names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
-        names |= {"TicketComment": "comment", "SearchResults": "results", "StaffMember": "member"}
+        names |= {
+            "TicketComment": "comment",
+            "SearchResults": "results",
+            "ReadingResults": "results",
+            "StaffMember": "member",
+        }
         answer = self.call.answer
         names |= {"LoggedRequest": "request", "LoggedRequestBodies": "request"}
         noun = names.get(answer) or ("delivery" if "Delivery" in answer else answer.removesuffix("Change").lower())

@@ -508,6 +508,28 @@ WRITES = {
             422: "lease_end_date must be on or after lease_start_date.",
         },
     ),
+    "POST /meters/{meter_id}/readings": Write(
+        "Add readings to a meter",
+        "Stores 1 to 500 readings of a meter, by their periods: one of a period that the meter has no reading of is "
+        "created, one with other values changes the reading that is there, one with the same values changes nothing. "
+        "So readings may be sent again and corrected. What a reading leaves out stays as it is. Each gets its outcome. "
+        "All are stored, or none: the refusal of one that cannot be stored names its index, from 0. Fires no event.",
+        "ReadingsCreate",
+        200,
+        "ReadingResults",
+        {422: ("created_by_missing",)},
+        {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not valid: not one JSON object, "
+            "no reading or more than 500, an unknown key, a required field missing, an instant without a UTC offset, a "
+            "period that ends before it starts or stands there twice, a value of a wrong type or over its cap.",
+            404: "The meter is not visible to the key.",
+            422: "The key has no minting administrator on record.",
+        },
+        {
+            400: "readings[2].period_end must not be before period_start.",
+            404: "The company has no meter with that id; check the id.",
+        },
+    ),
     "POST /webhooks": Write(
         "Create a webhook subscription",
         "Subscribes a URL to events. The response contains the signing secret; no later response does. For its "

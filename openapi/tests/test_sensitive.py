@@ -21,6 +21,9 @@ FORGOTTEN = {
     "PartyCreate": {*PERSONAL},
     "Ticket": {*texts.FIELDS},
     "TicketCreate": {*texts.FIELDS},
+    "CommentCreate": {"text"},
+    "TicketComment": {"text"},
+    "FoundRecord": {"external_id"},
     "StatusChange": {"note", "cancellation_notes"},
     "NoticeCreate": set(NOTICE_WORDS),
 }

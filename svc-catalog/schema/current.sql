@@ -593,7 +593,7 @@ CREATE TABLE public.reading (
     CONSTRAINT reading_consumption CHECK (((consumption >= ('-1000000000000000'::bigint)::double precision) AND (consumption <= ('1000000000000000'::bigint)::double precision))),
     CONSTRAINT reading_cost CHECK (((cost >= ('-1000000000000000'::bigint)::double precision) AND (cost <= ('1000000000000000'::bigint)::double precision))),
     CONSTRAINT reading_ends_after_it_starts CHECK ((period_end >= period_start)),
-    CONSTRAINT reading_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text])))
+    CONSTRAINT reading_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text, 'api'::text])))
 );
 
 CREATE TABLE public.reconciled (

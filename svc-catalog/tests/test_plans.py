@@ -161,6 +161,17 @@ async def test_a_batch_of_moves_reads_the_rows_that_it_moves(known_crowd: Databa
         assert plan.rows_met <= 2 * (AT_ONCE_ROWS + 1) and not plan.whole_tables, cost
 
 
+async def test_readings_are_found_by_their_periods_one_look_up_each(known_crowd: Database) -> None:
+    """In the meter with most readings, which are all of one period: the newest of them is found."""
+    sql = "SELECT meter_id FROM reading WHERE company_id = $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+    async with known_crowd.connection() as connection:
+        meter_id = await connection.raw.fetchval(sql, IN_ORDER)
+    starts, ends = ["2020-01-01 00:00+00", "2021-01-01 00:00+00"], ["2020-02-01 00:00+00", "2021-02-01 00:00+00"]
+    values = {"company_id": IN_ORDER, "meter_id": meter_id, "period_start": starts, "period_end": ends}
+    plan = await statement_plan(known_crowd, meters_queries.IDS_OF_PERIODS, **values)
+    assert (plan.returned, plan.rows_met, plan.indexes) == (1, 1, ["reading_periods"]), plan.whole_tables
+
+
 # People's searches: at most the page's rows of each state, in the index and in the table.
 
 

@@ -63,6 +63,7 @@ AS_INTEGRATION = {
     "StaffService/ListMembers": "read",
     "TicketCommandsService/SetTicketAssignment": "write",
     "TicketCommandsService/CreateTicketComment": "write",
+    "MeterCommandsService/AddMeterReadings": "write",
     "TicketsService/CreateTicket": "write",
     "TicketsService/CreateTicketPhoto": "write",
     "TicketsService/ChangeTicketStatus": "write",

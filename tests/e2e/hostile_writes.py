@@ -60,6 +60,20 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
         {"assignee_id": world.staff_id, "vendor_id": world.vendor_id}
     ],
     "POST /tickets/{ticket_id}/comments": lambda _: [{"text": WORDS, "author": "vendor"}],
+    "POST /meters/{meter_id}/readings": lambda _: [
+        {
+            "readings": [
+                {
+                    "period_start": "2026-01-01T00:00:00Z",
+                    "period_end": "2026-02-01T00:00:00Z",
+                    "consumption": 12.5,
+                    "unit_of_measure": "m3",
+                    "cost": 3,
+                    "is_estimated": True,
+                }
+            ]
+        }
+    ],
     "POST /units/{unit_id}/notice": lambda _: [
         {
             # In the future: the hourly sweep vacates a unit whose date has passed, and the state would change.
@@ -116,6 +130,7 @@ class World:
     occupied_unit_id: int
     staff_id: int
     vendor_id: int
+    meter_id: int
     vacant: Iterator[int]
     once: Iterator[str] = field(default_factory=lambda: map("once {}".format, itertools.count(1)))
     """New Idempotency-Keys."""
@@ -135,12 +150,15 @@ class World:
         ticket = {"external_id": "T1", "property": "P1", "unit": "Open", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
         company.import_rows("turns", [{"external_id": "O1", "unit": "Occupied", "move_in_date": "2025-01-01"}])
+        meter = {"external_id": "M1", "property": "P1", "name": "Main", "utility_type": "water"}
+        company.import_rows("meters", [meter])
         company.import_rows("staff", [{"external_id": "S1", "name": "Ada Byrne"}])
         company.import_rows("vendors", [{"external_id": "V1", "name": "Ace", "legal_name": "Ace Inc."}])
         system.makeready("wait")
         units = {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
         (asset_record,) = company.walk("/assets")
         (ticket_record,) = company.walk("/tickets")
+        (meter_record,) = company.walk("/meters")
         (member,), (vendor,) = company.walk("/staff"), company.walk("/vendors")
         vacant = iter([entity_id for name, entity_id in units.items() if name.startswith("Vacant")])
         return cls(
@@ -152,6 +170,7 @@ class World:
             units["Occupied"],
             member["entity_id"],
             vendor["entity_id"],
+            meter_record["entity_id"],
             vacant,
         )
 
@@ -171,6 +190,7 @@ class World:
         unit_id = next(self.vacant) if path.endswith("/move-in") else self.occupied_unit_id
         if "{sub_id}" in path:
             path = path.replace("{sub_id}", str(self.subscribed()))
+        path = path.replace("{meter_id}", str(self.meter_id))
         return path.replace("{ticket_id}", str(self.ticket_id)).replace("{unit_id}", str(unit_id))
 
     def subscribed(self) -> int:

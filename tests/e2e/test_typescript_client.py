@@ -88,6 +88,7 @@ def test_every_operation_is_called_and_answers(
         "assignee": "Ada Byrne",
         "comment": "staff",
         "found": 0,
+        "reading": "unchanged",
         "readings": 1,
         "filter": ["High"],
         "own fields": 0,

@@ -26,6 +26,7 @@ class House:
     vacant: list[int] = field(default_factory=list)
     occupied: list[int] = field(default_factory=list)
     staff_id: int = 0
+    meter_id: int = 0
 
     def fill(self) -> None:
         """Imports its records."""
@@ -37,10 +38,13 @@ class House:
             {"external_id": f"T{name}", "unit": name, "move_in_date": "2025-02-01"} for name in names[: UNITS // 2]
         ]
         self.company.import_rows("turns", turns)
+        meter = {"external_id": "M1", "property": "P1", "name": "Main", "utility_type": "water"}
+        self.company.import_rows("meters", [meter])
         self.company.import_rows("staff", [{"external_id": "S1", "name": "Ada Byrne"}])
         self.system.makeready("wait")
         (member,) = self.company.walk("/staff")
-        self.staff_id = member["entity_id"]
+        (meter_record,) = self.company.walk("/meters")
+        self.staff_id, self.meter_id = member["entity_id"], meter_record["entity_id"]
         ids = {unit["external_id"]: unit["entity_id"] for unit in self.company.walk("/units")}
         self.occupied = [ids[name] for name in names[: UNITS // 2]]
         self.vacant = [ids[name] for name in names[UNITS // 2 :]]
@@ -152,6 +156,12 @@ def _comment(house: House) -> Target:
     return Target(f"/tickets/{house.open_ticket()}/comments", {"text": text, "author": "resident"})
 
 
+def _readings(house: House) -> Target:
+    end = f"2026-01-01T00:00:{next(_numbers) % 60:02}Z"
+    reading = {"period_start": "2025-12-01T00:00:00Z", "period_end": end, "consumption": 12.5, "unit_of_measure": "m³"}
+    return Target(f"/meters/{house.meter_id}/readings", {"readings": [reading]})
+
+
 def _notice(house: House) -> Target:
     body = {"move_out_date": "2981-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
     return Target(f"/units/{house.occupied.pop()}/notice", body)
@@ -235,6 +245,16 @@ COMMENT = Write(
     {"text": 5},
     (422, {"author": "owner"}),
 )
+_LATER = {"period_start": "2026-02-01T00:00:00Z", "period_end": "2026-03-01T00:00:00Z", "consumption": 1}
+READINGS = Write(
+    "POST /meters/{meter_id}/readings",
+    "svc-catalog",
+    200,
+    _readings,
+    ({"readings": [_LATER]}, {"readings": [_LATER | {"cost": 3}]}),
+    {"readings": []},
+    (400, {"readings": [_LATER, _LATER]}),
+)
 NOTICE = Write(
     "POST /units/{unit_id}/notice",
     "svc-occupancy",
@@ -309,6 +329,7 @@ ALL = (
     PHOTO,
     ASSIGNMENT,
     COMMENT,
+    READINGS,
     NOTICE,
     MOVE_IN,
     SUBSCRIPTION,

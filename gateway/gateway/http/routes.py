@@ -77,6 +77,8 @@ ROUTES = (
     Route("GET", "/meters", "catalog.MetersService/ListMeters"),
     Route("GET", "/meters/{meter_id}", "catalog.MetersService/GetMeter"),
     Route("GET", "/meters/{meter_id}/readings", "catalog.MetersService/ListReadings"),
+    Route("POST", "/meters/{meter_id}/readings", "catalog.MeterCommandsService/AddMeterReadings",
+          "Adding readings to a meter needs an Idempotency-Key header; send a new key with each request."),
     Route("GET", "/staff", "identity.StaffService/ListMembers"),
     Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
     Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),

@@ -204,7 +204,7 @@ SPEC_ALLOWS = {
     "/units": "GET",
     "/units/1": "GET",
     "/turns/1": "GET",
-    "/meters/1/readings": "GET",
+    "/meters/1/readings": "GET, POST",
     "/changes/tickets": "GET",
     "/snapshots/tickets": "GET",
     "/whoami": "GET",

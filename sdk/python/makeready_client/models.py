@@ -56,6 +56,7 @@ MeterScope: TypeAlias = Literal["master", "common_area", "unit"]
 MeterUtilityType: TypeAlias = Literal["electric", "gas", "water", "sewer", "trash", "other"]
 OccupancyStatus: TypeAlias = Literal["active", "completed", "cancelled"]
 PartyRole: TypeAlias = Literal["leaseholder", "guarantor"]
+ReadingResultOutcome: TypeAlias = Literal["created", "changed", "unchanged"]
 RecordKind: TypeAlias = Literal[
     "property", "unit", "asset", "vendor", "inspection", "utility_meter", "utility_reading", "ticket", "turn", "staff"
 ]
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     OpenMeterUtilityType: TypeAlias = MeterUtilityType | str
     OpenOccupancyStatus: TypeAlias = OccupancyStatus | str
     OpenPartyRole: TypeAlias = PartyRole | str
+    OpenReadingResultOutcome: TypeAlias = ReadingResultOutcome | str
     OpenRecordKind: TypeAlias = RecordKind | str
     OpenReplayState: TypeAlias = ReplayState | str
     OpenSubscriptionSource: TypeAlias = SubscriptionSource | str
@@ -144,13 +146,13 @@ else:
         OpenInspectionSource
     ) = OpenInspectionStatus = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = (
         OpenMeterUtilityType
-    ) = OpenOccupancyStatus = OpenPartyRole = OpenRecordKind = OpenReplayState = OpenSubscriptionSource = (
-        OpenTicketCancellationReasonCode
-    ) = OpenTicketCategory = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = (
-        OpenTurnStatus
-    ) = OpenUnitStatus = OpenVendorLastComplianceState = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = (
-        OpenWebhookDeliveryState
-    ) = OpenWebhookHealth = OpenWebhookReplayStatus = str
+    ) = OpenOccupancyStatus = OpenPartyRole = OpenReadingResultOutcome = OpenRecordKind = OpenReplayState = (
+        OpenSubscriptionSource
+    ) = OpenTicketCancellationReasonCode = OpenTicketCategory = OpenTicketPriority = OpenTicketSource = (
+        OpenTicketStatus
+    ) = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = OpenVendorLastComplianceState = (
+        OpenVendorPropertyVisibility
+    ) = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = OpenWebhookReplayStatus = str
 
 
 class Reference(Model, kw_only=True):
@@ -845,6 +847,39 @@ class ReadingChange(Model, kw_only=True):
     """Whether the record can no longer be seen: its fetch answers 404. It comes again if it can be seen again."""
     record: Reading | None
     """The record at its latest state, as its fetch returns it, to the byte; null if it is gone."""
+
+
+class ReadingCreate(TypedDict, total=False):
+    """A reading to store. If the meter has one of the same period, it is changed; what is left out there stays."""
+
+    period_start: datetime.datetime
+    """The instant from which it counts, with a UTC offset."""
+    period_end: datetime.datetime
+    """The instant up to which it counts, with a UTC offset."""
+    consumption: float
+    """The consumption in the period; negative if more was fed back than drawn."""
+    unit_of_measure: str | None
+    """The unit of `consumption`; that of the meter if left out."""
+    cost: float | None
+    """The cost of the period, in the company's currency."""
+    is_estimated: bool | None
+    """Whether the consumption was estimated rather than read; false if left out."""
+
+
+class ReadingResult(Model, kw_only=True):
+    """What became of one reading."""
+
+    entity_id: int
+    """The record's id, stable for its life; where the record can be fetched, the id in the path."""
+    outcome: OpenReadingResultOutcome
+    """`unchanged`: the reading was stored before with these values."""
+
+
+class ReadingResults(Answer, kw_only=True):
+    """What became of the readings of a request."""
+
+    data: list[ReadingResult]
+    """One for each reading, in the order of the request."""
 
 
 class SearchResults(Answer, kw_only=True):

@@ -616,6 +616,29 @@ class Meters(Resource):
         )
         return Walk(self.client, request, Page[models.Reading])
 
+    def add_readings(
+        self, meter_id: int, *, readings: Sequence[models.ReadingCreate], idempotency_key: str | None = None
+    ) -> models.ReadingResults:
+        """Add readings to a meter.
+
+        Stores 1 to 500 readings of a meter, by their periods: one of a period that the meter has no reading of is
+        created, one with other values changes the reading that is there, one with the same values changes
+        nothing. So readings may be sent again and corrected. What a reading leaves out stays as it is. Each gets
+        its outcome. All are stored, or none: the refusal of one that cannot be stored names its index, from 0.
+        Fires no event.
+
+        meter_id: The meter's `entity_id`.
+        readings: The readings, each of another period. All are stored, or none.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            path("/meters/{meter_id}/readings", meter_id),
+            body={"readings": readings},
+            idempotency_key=idempotency_key,
+        )
+        return self.client.call(request, models.ReadingResults)
+
 
 class Staff(Resource):
     """Staff: `client.staff`."""
@@ -1933,6 +1956,29 @@ class AsyncMeters(AsyncResource):
             "GET", path("/meters/{meter_id}/readings", meter_id), query={"limit": limit, "cursor": cursor}
         )
         return AsyncWalk(self.client, request, Page[models.Reading])
+
+    async def add_readings(
+        self, meter_id: int, *, readings: Sequence[models.ReadingCreate], idempotency_key: str | None = None
+    ) -> models.ReadingResults:
+        """Add readings to a meter.
+
+        Stores 1 to 500 readings of a meter, by their periods: one of a period that the meter has no reading of is
+        created, one with other values changes the reading that is there, one with the same values changes
+        nothing. So readings may be sent again and corrected. What a reading leaves out stays as it is. Each gets
+        its outcome. All are stored, or none: the refusal of one that cannot be stored names its index, from 0.
+        Fires no event.
+
+        meter_id: The meter's `entity_id`.
+        readings: The readings, each of another period. All are stored, or none.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            path("/meters/{meter_id}/readings", meter_id),
+            body={"readings": readings},
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.call(request, models.ReadingResults)
 
 
 class AsyncStaff(AsyncResource):

@@ -40,6 +40,8 @@ export type OccupancyStatus =
   "active" | "completed" | "cancelled";
 export type PartyRole =
   "leaseholder" | "guarantor";
+export type ReadingResultOutcome =
+  "created" | "changed" | "unchanged";
 export type RecordKind =
   "property" | "unit" | "asset" | "vendor" | "inspection" | "utility_meter" | "utility_reading" | "ticket" | "turn"
   | "staff";
@@ -813,6 +815,42 @@ export interface ReadingChange {
   gone: boolean;
   /** The record at its latest state, as its fetch returns it, to the byte; null if it is gone. */
   record: Reading | null;
+}
+
+/** A reading to store. If the meter has one of the same period, it is changed; what is left out there stays. */
+export interface ReadingCreate {
+  /** The instant from which it counts, with a UTC offset. */
+  period_start: string;
+  /** The instant up to which it counts, with a UTC offset. */
+  period_end: string;
+  /** The consumption in the period; negative if more was fed back than drawn. */
+  consumption: number;
+  /** The unit of `consumption`; that of the meter if left out. */
+  unit_of_measure?: string | null | undefined;
+  /** The cost of the period, in the company's currency. */
+  cost?: number | null | undefined;
+  /** Whether the consumption was estimated rather than read; false if left out. */
+  is_estimated?: boolean | null | undefined;
+}
+
+/** What became of one reading. */
+export interface ReadingResult {
+  /** The record's id, stable for its life; where the record can be fetched, the id in the path. */
+  entity_id: number;
+  /** `unchanged`: the reading was stored before with these values. */
+  outcome: Open<ReadingResultOutcome>;
+}
+
+/** What became of the readings of a request. */
+export interface ReadingResults {
+  /** One for each reading, in the order of the request. */
+  data: ReadingResult[];
+}
+
+/** Readings of one meter to store. */
+export interface ReadingsCreate {
+  /** The readings, each of another period. All are stored, or none. */
+  readings: ReadingCreate[];
 }
 
 /** Which events to send to a subscription again. */

@@ -433,6 +433,24 @@ export class Meters extends Resource {
   ): Pages<models.Reading> {
     return new Pages(this.client, { method: "GET", path: path`/meters/${meterId}/readings`, query, options });
   }
+
+  /**
+   * Add readings to a meter.
+   *
+   * Stores 1 to 500 readings of a meter, by their periods: one of a period that the meter has no reading of is created,
+   * one with other values changes the reading that is there, one with the same values changes nothing. So readings may
+   * be sent again and corrected. What a reading leaves out stays as it is. Each gets its outcome. All are stored, or
+   * none: the refusal of one that cannot be stored names its index, from 0. Fires no event.
+   *
+   * @param meterId The meter's `entity_id`.
+   */
+  addReadings(
+    meterId: number,
+    body: models.ReadingsCreate,
+    options: WriteOptions = {},
+  ): Promise<Answered<models.ReadingResults>> {
+    return this.client.call({ method: "POST", path: path`/meters/${meterId}/readings`, body, options });
+  }
 }
 
 /** `client.staff`. */

@@ -29,6 +29,8 @@ await client.inspections.get(
     (await first(client.inspections.list())).entity_id,
 );
 const meter = await client.meters.get((await first(client.meters.list())).entity_id);
+const month = { period_start: "2026-01-01T00:00:00Z", period_end: "2026-02-01T00:00:00Z", consumption: 12.5 };
+results["reading"] = (await client.meters.addReadings(meter.entity_id, { readings: [month] })).data[0]?.outcome;
 results["readings"] = (await client.meters.listReadings(meter.entity_id, { limit: 1 }).page()).data.length;
 
 const subscription = await client.webhooks.create({ destination_url: process.argv[2]!, events: ["ticket.created"] });

@@ -1,27 +1,31 @@
-"""The RPCs by which people add and change meters, and record and correct readings."""
+"""The RPCs by which people add and change meters, record and correct readings, and integrations send readings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
 from asyncpg import Record, UniqueViolationError
 
-from chassis.auth.identity import Call
+from chassis.auth.identity import Call, caller
+from chassis.records import bodies
 from chassis.records.shapes import encode
 from chassis.refusals import invalid_request
+from chassis.writes import idempotency
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableTable, RecordEditor, audited, external_id_taken, no_such
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog.meters import inputs, queries, rules
-from svc_catalog.meters.records import METER, READING, Reading
+from svc_catalog.meters.records import METER, READING, Reading, ReadingResult, ReadingResults
 from svc_catalog.meters.tables import meter
 from svc_catalog.places.lookups import find_property, find_unit
 
 
 class MeterCommandsService:
-    """Adds and changes meters, and records and corrects readings."""
+    """Adds and changes meters, records and corrects readings, and stores those of integrations."""
 
     def __init__(self, commands: CommandRunner, links_url: str) -> None:
         self.commands = commands
@@ -90,6 +94,39 @@ class MeterCommandsService:
 
         return await self.commands.run(call, request, pb.RecordReadingResponse, work)
 
+    async def AddMeterReadings(self, request: pb.AddMeterReadingsRequest, call: Call) -> pb.AddMeterReadingsResponse:
+        sent, canonical = bodies.decode(inputs.ReadingsCreate, request.body)
+        rows = [_given(row) for row in sent.readings]
+        periods = [(row["period_start"], row["period_end"]) for row in rows]
+        rules.check_periods(periods)
+        meter_id = request.meter_id
+        claim = idempotency.claim_of(request, caller(call), f"POST /meters/{meter_id}/readings", canonical)
+
+        async def work(command: Command) -> bytes:
+            # The lock lets one writer at a time look for periods and add what is missing.
+            locked = await self.meters.lock(command, meter_id)
+            connection, company_id = command.connection, command.company_id
+            stored = await queries.readings_of_periods(connection, company_id, meter_id, periods)
+            fresh = [
+                _new(locked.row, company_id, command.now) | row
+                for period, row in zip(periods, rows, strict=True)
+                if period not in stored
+            ]
+            ids = await queries.add_readings(connection, fresh)
+            changed = {
+                period: {**stored[period], "company_id": company_id, **row}
+                for period, row in zip(periods, rows, strict=True)
+                if period in stored and any(stored[period][name] != value for name, value in row.items())
+            }
+            await queries.change_readings(connection, list(changed.values()))
+            counts = {"created": len(fresh), "changed": len(changed)}
+            if any(counts.values()):
+                await command.audit("meter.readings_added", "meter", meter_id, {}, counts)
+                connection.changed.add((company_id, "reading", 0))
+            return encode(ReadingResults([_result(period, ids, stored, changed) for period in periods]))
+
+        return pb.AddMeterReadingsResponse(reply=await self.commands.write(call, claim, 200, work))
+
     async def CorrectReading(self, request: pb.CorrectReadingRequest, call: Call) -> pb.CorrectReadingResponse:
         values = inputs.READING_FIELDS.of(request)
         if values.get("is_estimated", True) is None:
@@ -115,6 +152,36 @@ class MeterCommandsService:
             return pb.CorrectReadingResponse(document=_document(record))
 
         return await self.commands.run(call, request, pb.CorrectReadingResponse, work)
+
+
+def _given(row: inputs.ReadingCreate) -> dict[str, Any]:
+    """The values that a reading of a body has, by column."""
+    return {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
+
+
+def _new(meter_row: Record, company_id: int, at: datetime.datetime) -> dict[str, Any]:
+    """The values of a new reading that its body may leave out."""
+    return {
+        "company_id": company_id,
+        "meter_id": meter_row["id"],
+        "unit_of_measure": meter_row["unit_of_measure"],
+        "cost": None,
+        "is_estimated": False,
+        "created_at": at,
+        "external_id": None,
+        "source": "api",
+    }
+
+
+def _result(
+    period: queries.Period,
+    new_ids: Mapping[queries.Period, int],
+    stored: Mapping[queries.Period, Record],
+    changed: Collection[queries.Period],
+) -> ReadingResult:
+    if period in new_ids:
+        return ReadingResult(new_ids[period], "created")
+    return ReadingResult(stored[period]["id"], "changed" if period in changed else "unchanged")
 
 
 def _document(record: Reading) -> Document:

@@ -1,4 +1,4 @@
-"""The rows of meters and readings in an import. Requests have the same fields."""
+"""The rows of meters and readings in an import, whose fields requests of people have too, and a body of the API."""
 
 from __future__ import annotations
 
@@ -44,6 +44,30 @@ class ReadingRow(msgspec.Struct, kw_only=True):
     cost: Amount | None = None
     is_estimated: bool | None = None
     created_at: PastInstant | None = None
+
+
+class ReadingCreate(msgspec.Struct, kw_only=True):
+    """A reading to store. If the meter has one of the same period, it is changed; what is left out there stays."""
+
+    period_start: datetime.datetime
+    """The instant from which it counts, with a UTC offset."""
+    period_end: datetime.datetime
+    """The instant up to which it counts, with a UTC offset."""
+    consumption: Amount
+    """The consumption in the period; negative if more was fed back than drawn."""
+    unit_of_measure: UnitOfMeasure | None = None
+    """The unit of `consumption`; that of the meter if left out."""
+    cost: Amount | None = None
+    """The cost of the period, in the company's currency."""
+    is_estimated: bool | None = None
+    """Whether the consumption was estimated rather than read; false if left out."""
+
+
+class ReadingsCreate(msgspec.Struct, kw_only=True):
+    """Readings of one meter to store."""
+
+    readings: Annotated[list[ReadingCreate], Between(1, rules.READINGS_MAX)]
+    """The readings, each of another period. All are stored, or none."""
 
 
 METER_FIELDS = EditableFields(MeterRow, *MeterRow.__struct_fields__, ids=("property_id", "unit_id"))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true, tuple_, update
+from sqlalchemy import BigInteger, DateTime, Integer, func, insert, literal_column, select, true, tuple_, update
 
 from chassis.changes.documents import Documents
 from chassis.changes.feed import Changes
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, param
+from chassis.db.rows import InsertMany, UpdateMany, array_rows
+from chassis.db.statements import TIME, Statement, param
 from chassis.imports.importer import ExternalIds, ImportTable
 from chassis.lists.paging import ROWS_MAX, Inside, Pages
 from makeready.catalog.v1.meters_pb2 import ListMetersRequest
 from svc_catalog.meters.records import METER, READING
 from svc_catalog.meters.tables import meter, reading
 from svc_catalog.places.tables import property_, unit
-from svc_catalog.schema import PLACES, editable_columns
+from svc_catalog.schema import IDS, PLACES, editable_columns
 from svc_catalog.selects import by_id, equals_parameter, refers_to
 
 _meters = METER.select(
@@ -127,6 +128,67 @@ async def add_reading(
     stored = await connection.row(_ADD_READING, **{**row, "created_at": at})
     assert stored is not None
     return stored
+
+
+# Readings by their periods, for integrations.
+
+Period = tuple[datetime.datetime, datetime.datetime]
+_of_meter = (
+    reading.c.company_id == param("company_id", BigInteger),
+    reading.c.meter_id == param("meter_id", BigInteger),
+)
+
+
+def _ids_of_periods() -> Statement:
+    periods = array_rows("periods", {"period_start": TIME, "period_end": TIME})
+    newest = (
+        select(reading.c.id)
+        .where(
+            *_of_meter,
+            reading.c.period_start == periods.c.period_start,
+            reading.c.period_end == periods.c.period_end,
+        )
+        .order_by(reading.c.id.desc())
+        .limit(literal_column("1"))
+        .lateral("newest")
+    )
+    return Statement(select(newest.c.id).select_from(periods.join(newest, true())))
+
+
+IDS_OF_PERIODS = _ids_of_periods()
+# In the order in which an import locks readings too.
+_LOCKED_READINGS = Statement(
+    select(*READING.columns)
+    .where(*_of_meter, reading.c.id == func.any(param("ids", IDS)))
+    .order_by(reading.c.id)
+    .with_for_update()
+)
+_INSERT_READINGS = InsertMany(reading, _NEW_READING, reading.c.id, reading.c.period_start, reading.c.period_end)
+_VALUES = ("consumption", "unit_of_measure", "cost", "is_estimated")
+_UPDATE_READINGS = UpdateMany(reading, _VALUES)
+
+
+async def readings_of_periods(
+    connection: Connection, company_id: int, meter_id: int, periods: Sequence[Period]
+) -> dict[Period, Record]:
+    """The meter's newest reading of each period, a row of READING, locked for a change."""
+    starts, ends = map(list, zip(*periods, strict=True))
+    key = {"company_id": company_id, "meter_id": meter_id}
+    ids = [row["id"] for row in await connection.rows(IDS_OF_PERIODS, **key, period_start=starts, period_end=ends)]
+    rows = await connection.rows(_LOCKED_READINGS, **key, ids=ids) if ids else []
+    return {(row["period_start"], row["period_end"]): row for row in rows}
+
+
+async def add_readings(connection: Connection, rows: Sequence[Mapping[str, object]]) -> dict[Period, int]:
+    """Inserts readings, the earliest first; returns their ids."""
+    ordered = sorted(rows, key=lambda row: (row["period_start"], row["period_end"]))
+    stored = await _INSERT_READINGS.run(connection, ordered)
+    return {(row["period_start"], row["period_end"]): row["id"] for row in stored}
+
+
+async def change_readings(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Saves the values of readings that are locked."""
+    await _UPDATE_READINGS.run(connection, rows)
 
 
 _SAME_READING = (

@@ -70,6 +70,21 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
     """How the record was created, for example `import`."""
 
 
+class ReadingResult(msgspec.Struct, frozen=True, gc=False):
+    """What became of one reading."""
+
+    entity_id: int
+    outcome: Literal["created", "changed", "unchanged"]
+    """`unchanged`: the reading was stored before with these values."""
+
+
+class ReadingResults(msgspec.Struct, frozen=True, gc=False):
+    """What became of the readings of a request."""
+
+    data: list[ReadingResult]
+    """One for each reading, in the order of the request."""
+
+
 METER = Shape(
     Meter,
     meter,

@@ -100,7 +100,7 @@ reading = Table(
     CheckConstraint("period_end >= period_start", name="reading_ends_after_it_starts"),
     between("reading", "consumption", -rules.AMOUNT_MAX, rules.AMOUNT_MAX),
     between("reading", "cost", -rules.AMOUNT_MAX, rules.AMOUNT_MAX),
-    one_of("reading", "source", field_rules.SOURCES),
+    one_of("reading", "source", rules.READING_SOURCES),
 )
 Index("reading_periods", reading.c.company_id, reading.c.meter_id, reading.c.period_start, reading.c.id)
 make_followable(reading, has_documents=False)

@@ -127,7 +127,7 @@ class Comment(msgspec.Struct, kw_only=True):
 class CommentCreate(msgspec.Struct, kw_only=True):
     """A comment to add to a ticket."""
 
-    text: Annotated[str, Text(blank=False)]
+    text: Annotated[str, Text(blank=False), SENSITIVE]
     """What is said."""
     author: fields.Author | None = None
     """Whose words they are; those of staff if left out."""

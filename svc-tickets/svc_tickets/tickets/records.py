@@ -114,7 +114,7 @@ class TicketComment(msgspec.Struct, frozen=True, gc=False):
     entity_id: int
     ticket_id: int
     """The ticket's id."""
-    text: str
+    text: Annotated[str, SENSITIVE]
     """What is said."""
     author: fields.Author
     """Whose words they are."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+
+from chassis.records.bodies import SENSITIVE
 
 RecordKind = Literal[
     "property",
@@ -27,7 +29,7 @@ class FoundRecord(msgspec.Struct, frozen=True, gc=False):
     entity_type: RecordKind
     """What kind of record it is."""
     entity_id: int
-    external_id: str
+    external_id: Annotated[str, SENSITIVE]
     """Your own identifier of the record, for which you searched."""
 
 
