@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,15 @@ def causes(company: Company, event: str, **named: int) -> dict[str, Any]:
 def test_each_event_happens_without_a_record_named_and_again(sandbox: Company, event: str) -> None:
     first, second = causes(sandbox, event), causes(sandbox, event)
     assert first["event_id"] != second["event_id"]
+
+
+def test_all_ten_may_come_at_once_to_a_new_sandbox(trial: System) -> None:
+    company = trial.company("New", "--sandbox")
+    key = company.key_for(len(EVENTS))
+    with ThreadPoolExecutor(len(EVENTS)) as at_once:
+        answers = list(at_once.map(lambda event: trigger(company, event, key=key), EVENTS))
+    assert [(answer.status, answer.json.get("event")) for answer in answers] == [(201, event) for event in EVENTS]
+    assert [len(list(company.walk(path))) for path in ("/properties", "/units", "/turns")] == [1, 1, 1]
 
 
 def test_the_property_and_the_unit_of_triggers_are_made_once(sandbox: Company) -> None:

@@ -55,9 +55,10 @@ async def _turn_status_changed(trigger: Trigger) -> Caused:
     """The unit goes down, or comes back."""
     turn_id = trigger.record_id
     if turn_id is None:
-        turn_id = await fixtures.current_turn_id(trigger)
-    if turn_id is None:
-        return Caused("turn", await fixtures.moved_in_turn_id(trigger), "Occupied")
+        turn = await fixtures.turn(trigger)
+        if turn.has_begun_now:
+            return Caused("turn", turn.turn_id, "Occupied")
+        turn_id = turn.turn_id
 
     async def decide() -> tuple[int, str]:
         turn = await trigger.record("svc-occupancy", turns_pb2.GetTurnRequest(turn_id=turn_id))
@@ -93,7 +94,7 @@ async def _turn_schedule_changed(trigger: Trigger) -> Caused:
 
 async def _departing_turn_id(trigger: Trigger) -> int:
     """The turn of the triggers' unit, after its resident has given notice."""
-    turn_id = await fixtures.turn_id(trigger)
+    turn_id = (await fixtures.turn(trigger)).turn_id
 
     async def decide() -> str:
         turn = await trigger.record("svc-occupancy", turns_pb2.GetTurnRequest(turn_id=turn_id))
@@ -107,7 +108,7 @@ async def _departing_turn_id(trigger: Trigger) -> int:
 
 
 async def _turn_task_stale(trigger: Trigger) -> Caused:
-    turn_id = await fixtures.turn_id(trigger) if trigger.record_id is None else trigger.record_id
+    turn_id = (await fixtures.turn(trigger)).turn_id if trigger.record_id is None else trigger.record_id
     request = turn_tasks_pb2.AddTaskRequest(
         turn_id=turn_id, task_type="Sandbox: paint the walls", scheduled_date=await trigger.day_over()
     )

@@ -6,7 +6,7 @@ The property and its unit are made once in a company, and found again by their e
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
@@ -95,8 +95,38 @@ async def vendor_id(trigger: Trigger) -> int:
     return entity_id
 
 
-async def current_turn_id(trigger: Trigger) -> int | None:
-    """The current turn of the triggers' unit; None if it had none when the trigger began."""
+class FixtureTurn(NamedTuple):
+    """The current turn of the triggers' unit."""
+
+    turn_id: int
+    has_begun_now: bool
+    """Whether this trigger has moved its resident in, which fired turn.status_changed."""
+
+
+async def turn(trigger: Trigger) -> FixtureTurn:
+    """The turn of the resident of the triggers' unit; where none is there, one moves in."""
+    if turn_id := await _current_turn_id(trigger, "turn_id"):
+        return FixtureTurn(turn_id, has_begun_now=False)
+    day = await trigger.day_over()
+    addition = residency_commands_pb2.AddMoveInRequest(
+        unit_id=await unit_id(trigger),
+        move_in_date=day,
+        lease_start_date=day,
+        parties=[residency_commands_pb2.NewParty(first_name="Sandbox", last_name="Resident", role="leaseholder")],
+    )
+    try:
+        moved_in = await trigger.command("move in", "svc-occupancy", addition)
+    except Refusal as refusal:
+        # Another trigger may have moved somebody in at the same time.
+        turn_id = await _current_turn_id(trigger, "turn_id_of_another") if refusal.status == 422 else 0
+        if not turn_id:
+            raise
+        return FixtureTurn(turn_id, has_begun_now=False)
+    return FixtureTurn(moved_in.document.entity_id, has_begun_now=True)
+
+
+async def _current_turn_id(trigger: Trigger, decision: str) -> int:
+    """The current turn of the triggers' unit when it was decided; 0 if it had none."""
     unit = await unit_id(trigger)
 
     async def decide() -> int:
@@ -106,27 +136,8 @@ async def current_turn_id(trigger: Trigger) -> int | None:
             if refusal.status != 404:
                 raise
             return 0  # svc-occupancy has not heard of the unit yet
-        turn: int = board.unit.turn_id
-        return turn
+        turn_id: int = board.unit.turn_id
+        return turn_id
 
-    decided: int = await trigger.decided("turn_id", decide)
-    return decided or None
-
-
-async def moved_in_turn_id(trigger: Trigger) -> int:
-    """The turn of a new resident of the triggers' unit, which fires turn.status_changed."""
-    day = await trigger.day_over()
-    request = residency_commands_pb2.AddMoveInRequest(
-        unit_id=await unit_id(trigger),
-        move_in_date=day,
-        lease_start_date=day,
-        parties=[residency_commands_pb2.NewParty(first_name="Sandbox", last_name="Resident", role="leaseholder")],
-    )
-    moved_in = await trigger.command("move in", "svc-occupancy", request)
-    entity_id: int = moved_in.document.entity_id
-    return entity_id
-
-
-async def turn_id(trigger: Trigger) -> int:
-    """The current turn of the triggers' unit, or that of a new resident."""
-    return await current_turn_id(trigger) or await moved_in_turn_id(trigger)
+    decided: int = await trigger.decided(decision, decide)
+    return decided
