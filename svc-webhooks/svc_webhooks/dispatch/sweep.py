@@ -72,7 +72,7 @@ class Sweep:
     """A sweep as of `now`: of all live companies, or of one sandbox.
 
     No attempt of any process as of that `now` began before `since`, which is `now` by default, as for a slot. In a
-    sandbox, receivers that are `hung` get HUNG_SECONDS, and those that hang become so.
+    sandbox, receivers that are `hung` get HUNG_SECONDS, and all their deliveries at once; those that hang become so.
     """
 
     def __init__(
@@ -198,7 +198,8 @@ class Sweep:
         if room <= 0:
             return None
         for subscriber in subscribers:
-            rows = min(share - subscriber.under_way, room)
+            is_hung = self._hung is not None and subscriber.host in self._hung
+            rows = min((SLOW_ATTEMPTS_MAX if is_hung else share) - subscriber.under_way, room)
             if rows <= 0:
                 continue
             admissions = self._hosts.admissions(subscriber.host, company_id, rows)

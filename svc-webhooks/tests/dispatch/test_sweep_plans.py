@@ -117,6 +117,31 @@ def check_record(plan: Plan, rows: int) -> None:
     assert plan.buffers <= 60 * rows
 
 
+async def test_a_sandboxs_next_delivery_and_what_is_left_are_found_by_its_subscriptions(waiting: Database) -> None:
+    async with waiting.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id,"
+            " secret_sealed, created_at, source) SELECT 1000, 2, destination_url, events, '', '', '', created_at, 'api'"
+            " FROM subscription WHERE id = 1"
+        )
+        await connection.raw.execute(
+            "INSERT INTO delivery (event_id, subscription_id, due_at)"
+            " SELECT event_id, 1000, due_at FROM delivery WHERE subscription_id = 1 AND due_at < now()"
+        )
+    plan = await statement_plan(waiting, queries.NEXT_DUE, BY_INDEX, company_id=2)
+    # The subscription, and of each day the delivery that is due first.
+    assert plan.rows_met <= 2 + DAYS and not plan.whole_tables
+    assert plan.buffers <= 8 * DAYS
+    plan = await statement_plan(waiting, queries.NEXT_DUE, BY_INDEX, company_id=1)
+    assert plan.rows_met <= (2 + DAYS) * SUBSCRIPTIONS and not plan.whole_tables
+    at = {"now": now(all_due=False), "due_at": now(all_due=True)}
+    plan = await statement_plan(waiting, queries.PUT_OFF, BY_INDEX, company_id=2, **at)
+    assert plan.rows_met <= 6 * DUE + 2 * DAYS + 2 and not plan.whole_tables
+    async with waiting.connection() as connection:  # the other tests count subscriptions
+        await connection.raw.execute("DELETE FROM delivery WHERE subscription_id = 1000")
+        await connection.raw.execute("DELETE FROM subscription WHERE id = 1000")
+
+
 @pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
 async def test_finding_who_has_something_due_meets_the_oldest_of_each(waiting: Database, all_due: bool) -> None:
     values = look_for(all_due=all_due)

@@ -3,6 +3,7 @@ twice."""
 
 import asyncio
 import datetime
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -10,13 +11,16 @@ import grpc
 import pytest
 
 from chassis.db.database import Database
+from makeready.common.v1 import company_clock_pb2 as clock_pb
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch.queries import claims as queries
 from testkit.patience import PATIENCE_SECONDS
 from testkit.processes import free_port
 
+from ..dispatcher import now
 from ..harness import HOUR, Client, Harness, Process, Producer, until
 from ..receivers import Receiver, answering
+from ..sandboxes import SandboxClient, make_sandbox
 
 MANY = 20  # more than one turn claims
 
@@ -132,3 +136,39 @@ async def test_dispatchers_claim_one_after_another(client: Client, tickets: Prod
                 await asyncio.sleep(0.01)
         assert not claims.done()
     assert len((await claims).rows) == 1
+
+
+@pytest.mark.parametrize("point", ["delivery-claimed", "delivery-sent"])
+async def test_an_advance_goes_on_after_a_kill_and_attempts_the_rest_once(
+    client: Client,
+    tickets: Producer,
+    database: Database,
+    others: list[Process],
+    receivers: dict[str, Receiver],
+    point: str,
+) -> None:
+    """What had been sent and not recorded goes once more, with the same id and number."""
+    sandbox = SandboxClient(client)
+    await make_sandbox(database, client.company_id)
+    await client.create(who=sandbox.caller)
+    ids = [await tickets.ticket_created(client.company_id, occurred_at=now()) for _ in range(MANY)]
+    assert (await sandbox.ask(clock_pb.SettleRequest())).is_settled
+    due_at = (await sandbox.ask(clock_pb.NextDueRequest())).due_at.ToDatetime(datetime.UTC)
+    (process, _) = others
+    process.start(MAKEREADY_KILL_AT=point)
+    await process.serving()
+    await sandbox.set_clock(due_at - now())
+    async with grpc.aio.insecure_channel(process.target) as channel:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await SandboxClient(Client(client.service, channel, client.company_id)).do_due()
+    await process.killed()
+    async with database.connection() as connection:  # as they do by themselves, 15 s later
+        await connection.raw.execute("UPDATE delivery SET leased_until = now() WHERE leased_until > now()")
+    await sandbox.do_due()
+    assert not (await sandbox.ask(clock_pb.NextDueRequest())).HasField("due_at")
+    sent = Counter(json.loads(request.body)["event_id"] for request in receivers["receiver.test"].requests)
+    assert set(sent) == set(ids) and max(sent.values()) <= (2 if point == "delivery-sent" else 1)
+    assert {request.headers["service-attempt"] for request in receivers["receiver.test"].requests} == {"1"}
+    async with database.connection() as connection:
+        rows = await connection.raw.fetch("SELECT state, attempts, rung FROM delivery")
+    assert [tuple(row) for row in rows] == [("succeeded", 1, 1)] * MANY
