@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -54,6 +55,7 @@ def _reset(stubs: Stubs) -> None:
         Person("administrator", 9, "Olga Other", "olga@other.example", company_id=2, company_name="Other Homes"),
     ):
         stubs.people[person.email] = person
+    stubs.offset = datetime.timedelta()
     stubs.sandboxes |= {101: "Trial of the new sync", 102: "Second trial"}
     stubs.answers.update(sample_answers())
 

@@ -91,6 +91,8 @@ class Stubs:
     sessions: dict[str, sessions_pb2.Session] = field(default_factory=dict)
     sandboxes: dict[int, str] = field(default_factory=dict)
     """The names of company 1's sandboxes that are open, by id."""
+    offset: datetime.timedelta = datetime.timedelta()
+    """How far the clocks of these are ahead."""
     displaced: set[str] = field(default_factory=set)
     """Texts of sessions that newer ones displaced."""
     addresses: dict[str, str] = field(default_factory=dict)
@@ -208,6 +210,7 @@ class Stubs:
         in_sandbox.live_company_id, in_sandbox.live_company_name = session.company_id, session.company_name
         in_sandbox.company_id, in_sandbox.company_name = int(number), self.sandboxes[int(number)]
         in_sandbox.is_sandbox = True
+        in_sandbox.clock_offset.FromTimedelta(self.offset)
         return in_sandbox
 
     def _new(self, person: Person, *, confirmed: bool = True) -> sessions_pb2.NewSession:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import re
 from typing import Any
 
@@ -13,10 +14,11 @@ from chassis.refusals import Refusal
 from console.kit.browser_session import ADMINISTRATOR, NOBODY
 from console.kit.sessions import SESSION_SECONDS
 from console.kit.signing_in import SESSION_COOKIE
+from console.kit.times import Wall
 from makeready.identity.v1 import identity_pb2 as pb
 
 from .browsing import Browser, Reply
-from .stubs import PASSWORD, Person, Stubs
+from .stubs import NOW, PASSWORD, Person, Stubs, ago
 from .test_walks import GETS, POSTS, act, path_of
 
 TRIAL, SECOND = 101, 102
@@ -228,3 +230,22 @@ async def test_signing_out_in_a_sandbox_ends_the_session(in_sandbox: Browser) ->
     for value in (text, text.partition(".")[0]):
         in_sandbox.cookies[SESSION_COOKIE] = value
         assert (await in_sandbox.get("/keys")).headers.get("Location", "").startswith("/sign-in")
+
+
+async def test_records_have_the_sandboxs_clock_and_keys_the_real_one(in_sandbox: Browser, stubs: Stubs) -> None:
+    opened = ago(days=1)
+    stubs.answers["identity.KeysService/ListKeys"] = pb.ListKeysResponse(
+        keys=[pb.Key(id=9, name="Trial", company_id=TRIAL, created_at=opened, last_used_at=opened)]
+    )
+    real = await in_sandbox.get("/tickets")
+    stubs.offset = datetime.timedelta(days=30)
+    await asyncio.sleep(SESSION_SECONDS)
+    moved = await in_sandbox.get("/tickets")
+    assert (await in_sandbox.get("/")).words.count("Tuesday, 22 December") == 1, "30 days after Sunday, 22 November"
+    assert (
+        "1 day ago" in (await in_sandbox.get("/keys")).words
+        and "data-ahead" not in (await in_sandbox.get("/keys")).text
+    )
+    assert real.status == moved.status == 200
+    wall = Wall("America/New_York", NOW, stubs.offset)
+    assert str(wall.ago(NOW)).endswith('class="ago" data-ahead="2592000">30 days ago</time>')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +27,9 @@ from console.kit.uploads import Uploads
 COOKIE_YEAR = 365 * 86400
 THEME_COOKIE = "__Host-makeready-theme"
 THEMES = ("auto", "light", "dark")
+
+# What has the real clock in a sandbox too: sessions, keys, requests, imports, the audit log, settings.
+REAL_CLOCK = re.compile(r"/(account|audit|imports|keys|requests|settings)\b")
 
 Render = Callable[["PageContext"], Awaitable[web.StreamResponse]]
 
@@ -124,8 +128,11 @@ class PageContext:
 
     @functools.cached_property
     def wall(self) -> Wall:
-        """The company's wall clock now."""
-        return Wall(self.session.who.timezone if self.session.who else "UTC", self.site.now())
+        """The company's wall clock now. Pages of what has the real clock have that one by the company's wall."""
+        who, now = self.session.who, self.site.now()
+        if who is None or self.page is None or REAL_CLOCK.match(self.page.path):
+            return Wall(who.timezone if who else "UTC", now)
+        return Wall(who.timezone, now, who.clock_offset.ToTimedelta())
 
     @property
     def rpcs(self) -> PageRpcs:

@@ -96,9 +96,11 @@ class Wall:
     """The wall clock of one company, at the time of one context. Each method takes an instant or a proto's stamp and
     returns HTML; without one it returns an en dash."""
 
-    def __init__(self, timezone: str, now: Instant) -> None:
+    def __init__(self, timezone: str, now: Instant, offset: datetime.timedelta = datetime.timedelta()) -> None:
+        """now: by the real clock. offset: how far the company's is ahead of it."""
         self.zone = zone(timezone)
-        self.now = now.astimezone(self.zone)
+        self.now = (now + offset).astimezone(self.zone)
+        self._offset = offset
 
     def moment(self, at: Instant | Timestamp | None) -> Markup:
         """As `moment`, in a `time` element."""
@@ -141,7 +143,10 @@ class Wall:
         if local_time is None:
             return Markup("&ndash;")
         utc = local_time.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        kept_current = ""
+        if live:
+            kept_current = Markup(' class="ago"')
+            if self._offset:
+                kept_current += Markup(' data-ahead="{}"').format(int(self._offset.total_seconds()))
         element = Markup('<time datetime="{}" title="{}"{}>{}</time>')
-        return element.format(
-            utc, exact(local_time), Markup(' class="ago"') if live else "", words(local_time, self.now)
-        )
+        return element.format(utc, exact(local_time), kept_current, words(local_time, self.now))

@@ -6,7 +6,7 @@
   // Times such as "20 seconds ago".
   const units = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
   const ago = (time) => {
-    const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
+    const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000 + Number(time.dataset.ahead || 0);
     if (seconds >= 0 && seconds < 5) return "just now";
     const left = Math.floor(Math.abs(seconds));
     const [size, name] = units.find(([size]) => left >= size) || units[3];

@@ -46,7 +46,7 @@ async def sandbox(operator: Operator, company_id: int | None, name: str = "Trial
 
 
 async def test_an_administrator_is_the_same_person_in_a_sandbox(
-    operator: Operator, company_id: int, console: Console
+    operator: Operator, company_id: int, console: Console, database: Database
 ) -> None:
     trial, email = await sandbox(operator, company_id), await administrator(operator, company_id)
     live = await console.sign_in(email)
@@ -58,6 +58,11 @@ async def test_an_administrator_is_the_same_person_in_a_sandbox(
     assert (session.session_id, session.person_id) == (live.session.session_id, live.session.person_id)
     assert not live.session.is_sandbox and not live.session.HasField("live_company_id")
     assert await console.session(live.text) == live.session, "the text of the live company goes on meaning it"
+
+    assert not live.session.clock_offset.seconds and not session.clock_offset.seconds
+    await execute(database, "UPDATE company SET clock_offset = interval '26 hours' WHERE id = $1", trial)
+    ahead = await console.session(text)
+    assert ahead is not None and ahead.clock_offset.seconds == 26 * 3600
 
     of_live, of_sandbox = await console.identity(live.text, "svc-tickets"), await console.identity(text, "svc-tickets")
     assert (of_live.company_id, of_live.is_sandbox) == (company_id, False)

@@ -92,7 +92,7 @@ async def panel(context: PageContext) -> web.StreamResponse:
 
 async def show_meter(context: PageContext) -> web.StreamResponse:
     meter_id, before = context.number("meter_id"), lists.number(context.query, "before")
-    now = context.site.now()
+    now = context.wall.now
 
     async def page(before_id: int, limit: int = lists.CSV_ROWS) -> tuple[Sequence[pb.ReadingRow], int]:
         request = pb.ListReadingsSinceRequest(meter_id=meter_id, before_id=before_id, limit=limit)
@@ -110,7 +110,7 @@ async def show_meter(context: PageContext) -> web.StreamResponse:
         include(context, "/audit/panel", kind="meter", id=meter_id),
     )
     record = record_of(meter.document)
-    chart = chart_of(sums.value, now.astimezone(context.wall.zone)) if sums.ok else None
+    chart = chart_of(sums.value, now) if sums.ok else None
     return context.render(
         "meters/meter.html", here=HERE, meter=record, readings=readings, next=following, before=before, sums=sums,
         chart=chart, audit=audit, scopes=SCOPES, notes_of=notes,

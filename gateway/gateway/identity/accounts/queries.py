@@ -43,6 +43,7 @@ PERSON = (
     company.c.active.label("company_active"),
     company.c.second_factor_required,
     company.c.is_sandbox,
+    company.c.clock_offset,
     account.c.password.is_not(None).label("has_password"),
     account.c.totp_since,
     has_passkey.label("has_passkey"),
@@ -73,7 +74,7 @@ _OF_ADMINISTRATOR_WORKING_IN = Statement(
     )
 )
 _SANDBOX = Statement(
-    sa.select(company.c.id, company.c.name, company.c.timezone)
+    sa.select(company.c.id, company.c.name, company.c.timezone, company.c.clock_offset)
     .join(account, account.c.company_id == company.c.sandbox_of)
     .where(
         account.c.id == _id,
@@ -115,7 +116,7 @@ async def account_of_administrator(
 
 
 async def sandbox(on: Connection | Database, account_id: int, sandbox_id: int) -> Record | None:
-    """id, name and timezone of a sandbox that the account's administrator may work in now."""
+    """id, name, timezone and clock_offset of a sandbox that the account's administrator may work in now."""
     return await on.row(_SANDBOX, account_id=account_id, sandbox_id=sandbox_id)
 
 

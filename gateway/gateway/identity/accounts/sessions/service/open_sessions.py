@@ -22,8 +22,8 @@ async def any_session(database: Database, text: str) -> Record | None:
 
 
 async def sandbox_of(on: Connection | Database, account_id: int, text: str) -> Record | None:
-    """The sandbox that the text of a session or a permit names: id, name, timezone. None if it names none. Raises
-    Refusal if the account's person may not work there, or not any longer."""
+    """The sandbox that the text of a session or a permit names, as `accounts.sandbox` has it; None if it names none.
+    Raises Refusal if the account's person may not work there, or not any longer."""
     _, sandbox_id = rules.without_sandbox(text)
     if sandbox_id is None:
         return None
@@ -81,6 +81,7 @@ def session_message(
         has_passkey=row["has_passkey"],
         second_factor_due=people.second_factor_due(row),
     )
+    message.clock_offset.FromTimedelta((row if sandbox is None else sandbox)["clock_offset"])
     if sandbox is not None:
         message.live_company_id, message.live_company_name = row["company_id"], row["company_name"]
     message.started_at.FromDatetime(row["started_at"])
