@@ -25,7 +25,7 @@ def _form(timezone: str) -> Form:
     return Form(
         pb.CreateCompanyRequest(timezone=timezone),
         [
-            Field("name", "Name", "What it is for, such as Leasing sync.", required=True,
+            Field("name", "Name", "What it is for, such as First trial.", required=True,
                   more={"maxlength": "200"}),
             Field("timezone", "Time zone", "That of the live company, unless you change it.", required=True,
                   more={"list": "zones"}),
