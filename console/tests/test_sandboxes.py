@@ -249,3 +249,29 @@ async def test_records_have_the_sandboxs_clock_and_keys_the_real_one(in_sandbox:
     assert real.status == moved.status == 200
     wall = Wall("America/New_York", NOW, stubs.offset)
     assert str(wall.ago(NOW)).endswith('class="ago" data-ahead="2592000">30 days ago</time>')
+
+
+async def test_a_sandbox_is_ended_from_the_live_company_after_a_page_that_says_what_happens(
+    administrator: Browser, stubs: Stubs
+) -> None:
+    stubs.sessions[administrator.cookies[SESSION_COOKIE]].ClearField("step_up_until")
+    path = f"/settings/sandboxes/{TRIAL}/end"
+    assert f'href="{path}"' in (await administrator.get("/settings/sandboxes")).text
+    page = await administrator.get(path)
+    assert page.title == "End Trial of the new sync for good?"
+    for words in ("cannot be undone", "API keys stop working at once", "within a day", "Backups"):
+        assert words in page.words
+    assert stubs.called("identity.CompaniesService/EndSandbox") == []
+    confirmation = await administrator.send(path)
+    assert confirmation.status == 403 and "Confirm" in confirmation.title
+    reply = await administrator.send(path, **{"confirm.password": PASSWORD})
+    assert (reply.status, reply.headers["Location"]) == (303, "/settings/sandboxes")
+    (request,) = stubs.called("identity.CompaniesService/EndSandbox")
+    assert request.company_id == TRIAL
+    assert "Trial of the new sync has ended." in (await administrator.get("/settings/sandboxes")).words
+    assert (await administrator.get("/settings/sandboxes/404/end")).status == 404
+    await go(administrator, TRIAL)
+    assert (await administrator.get(path)).status == 404, "not from inside"
+    assert (await administrator.post(path, {"act": await act(administrator, path)})).status == 404
+    assert f'href="{path}"' not in (await administrator.get("/settings/sandboxes")).text
+    assert len(stubs.called("identity.CompaniesService/EndSandbox")) == 1

@@ -35,6 +35,7 @@ VALUES = {
     "import_id": "1",
     "key_id": "1",
     "administrator_id": "2",
+    "company_id": "101",
     "staff_id": "8",
     "passkey_id": "1",
     "sub_id": "7",
@@ -58,6 +59,7 @@ HOSTILES = {
     "import_id": "3",
     "key_id": "3",
     "administrator_id": "3",
+    "company_id": "103",
     "sub_id": "8",
     "staff_id": "9",
     "property_id": "3",
@@ -78,7 +80,7 @@ HOSTILES = {
 # Pages with hostile texts in what the samples answer.
 HOSTILE_PAGES = (
     *("/keys", "/keys/3", "/webhooks", "/account", "/audit", "/audit/recent"),
-    *("/staff", "/staff/9", "/people/found?q=script"),
+    *("/staff", "/staff/9", "/people/found?q=script", "/settings/sandboxes", "/settings/sandboxes/103/end"),
     *("/properties", "/units", "/assets", "/meters", "/properties/3", "/assets/3", "/meters/3", "/places/found?q=x"),
     *("/vendors", "/vendors/3", "/inspections", "/inspections/3", "/inspections?show=month", "/notices", "/notices/3"),
     *("/vendors/3/edit", "/vendors/3/hold", "/vendors/3/release", "/vendors/3/insurance", "/vendors/3/end"),

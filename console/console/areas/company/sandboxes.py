@@ -18,6 +18,7 @@ HERE = "Sandboxes"
 PATH, SWITCH_PATH = "/settings/sandboxes", "/switch"
 LIST = "identity.CompaniesService/ListSandboxes"
 CREATE = "identity.CompaniesService/CreateCompany"
+END = "identity.CompaniesService/EndSandbox"
 ID_DIGITS_MAX = 18
 
 
@@ -65,6 +66,31 @@ async def create(context: PageContext) -> web.StreamResponse:
     if created is None:
         return await _sandboxes(context, form.status, form)
     return context.redirect(PATH, f"{created.company.name} is made. It is empty: open it, then mint a key there.")
+
+
+async def show_end(context: PageContext) -> web.StreamResponse:
+    """What ending the sandbox does, before it is done."""
+    return context.render("company/end_sandbox.html", here=HERE, sandbox=await _sandbox(context))
+
+
+async def end(context: PageContext) -> web.StreamResponse:
+    sandbox = await _sandbox(context, must_exist=False)
+    await context.rpcs.call(END, pb.EndSandboxRequest(company_id=context.number("company_id")))
+    name = "The sandbox" if sandbox is None else sandbox.name
+    return context.redirect(PATH, f"{name} has ended. All that is kept of it is deleted within a day.")
+
+
+async def _sandbox(context: PageContext, *, must_exist: bool = True) -> pb.Company | None:
+    """The sandbox of the path. Raises HTTPNotFound unless the form was sent before, by which it may have ended."""
+    # One is ended from the live company: nobody deletes the ground on which they stand.
+    if context.session.person.is_sandbox:
+        raise web.HTTPNotFound
+    answer = await context.rpcs.call(LIST, pb.ListSandboxesRequest())
+    sandboxes = {sandbox.id: sandbox for sandbox in answer.sandboxes}
+    sandbox: pb.Company | None = sandboxes.get(context.number("company_id"))
+    if sandbox is None and must_exist:
+        raise web.HTTPNotFound
+    return sandbox
 
 
 async def switch(context: PageContext) -> web.StreamResponse:
