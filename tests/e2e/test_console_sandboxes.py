@@ -7,6 +7,8 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from testkit.patience import until
+
 from .console_browser import Browser, Page
 from .system import Company, System
 from .test_console_links import LISTS, OF_A_KIND, demo
@@ -121,3 +123,27 @@ def test_a_form_of_the_other_company_does_nothing(person: Browser, demo: Company
         go(person, company_id)
         assert "Sent Elsewhere" not in person.get("/vendors").words
     go(person, demo.company_id)
+
+
+def test_a_sandbox_that_is_ended_leads_its_people_back(person: Browser, demo: Company, sandbox_id: int) -> None:
+    go(person, sandbox_id)
+    person.get("/keys/new")
+    person.send("/keys/new", name="Last", scope="read")
+    assert person.page is not None
+    key = person.page.element("minted-key").strip()
+    assert person.system.get("/whoami", key).status == 200
+    inside = Browser(person.system, dict(person.cookies))
+    inside.get("/vendors/new")
+    form = inside.form("/vendors/new", name="Too Late")
+    go(person, demo.company_id)
+    path = f"{SANDBOXES}/{sandbox_id}/end"
+    person.get(path)
+    assert f"{NAME} has ended." in person.send(path).words
+    assert NAME not in person.get(SANDBOXES).words
+    until(lambda: person.system.get("/whoami", key).status == 401)
+    until(lambda: inside.post("/vendors/new", form).status == 409)
+    assert inside.page is not None and "You are in Makeready Demo now." in inside.page.words
+    assert inside.post("/vendors/new", form).status == 403, "the form of then is none of the live company"
+    inside.cookies["__Host-makeready"] += f".{sandbox_id}"
+    assert "That sandbox was ended, or is closed. You are in the live company." in inside.get("/vendors").words
+    assert "Too Late" not in inside.get("/vendors").words
