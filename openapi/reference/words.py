@@ -168,8 +168,8 @@ OTHERS = {
     "GET /requests": (
         "Follow requests",
         "The requests of 30 days with the company's keys, in the order in which they were stored, a second or two "
-        "after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An "
-        "operator may log fewer requests than all.",
+        "after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. "
+        "Those of `GET /requests` itself come with `route` alone. An operator may log fewer requests than all.",
     ),
     "GET /requests/{request_id}": (
         "Fetch a request",

@@ -376,6 +376,10 @@ def test_records_are_printed_as_lines_json_and_csv(client: Makeready, company: C
         ("list readings", 2),
         ("list readings --meter-id 1099511627776", 1),
         ("events tail --events no.such", 2),
+        ("logs --status 9xx", 1),
+        ("logs --backfill 5", 2),
+        ("logs tail --request-id 0", 2),
+        ("logs --request-id 0", 1),
         ("resend nonsense --forward-to http://localhost:1/", 2),
         ("resend 01920000-0000-7000-8000-000000000000 --forward-to http://localhost:1/", 2),
     ],
@@ -400,6 +404,36 @@ def test_events_are_printed_as_they_happen(client: Makeready, company: Company, 
         assert process.wait(30) == 0
     with shell.listening(*tail[:5]) as (_, output):
         assert re.search(r"  ticket.created  [0-9a-f-]{36}  \d+$", output.readline())
+
+
+def test_requests_are_printed_as_they_are_answered(client: Makeready, shell: Shell) -> None:
+    filters = ["--status", "4xx", "--route", "/tickets/{ticket_id}"]
+    tail = ["sh", "-c", 'exec "$@" 2>&1', "sh", str(shell.program), "logs", "tail", *filters]
+    refused: list[str] = []
+
+    def refuse() -> None:
+        with pytest.raises(errors.NotFound) as refusal:
+            client.tickets.get(2**50)
+        refused.append(str(refusal.value.request_id))
+
+    with shell.listening(*tail, "--backfill", "1m", "--json") as (process, output):
+        refuse()
+        line = next(line for line in output if refused[0] in line)
+        assert json.loads(line)["code"] == "not_found"
+        refuse()
+        assert refused[1] in output.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        (place,) = re.findall("--from (.*)", output.read())
+    refuse()  # while nobody looks
+    with shell.listening(*tail, "--from", place) as (_, output):
+        line = output.readline()
+        assert refused[2] in line and "  404  GET /tickets/1125899906842624  " in line and "not_found: " in line
+    assert all(request_id in shell.run("logs", *filters).stdout for request_id in refused)
+    fetched = json.loads(shell.run("logs", "--request-id", refused[0]).stdout)
+    assert (fetched["request_id"], fetched["request_body"]) == (refused[0], None)
+    # What follows the log does not follow itself.
+    assert "/requests  " not in shell.run("logs").stdout
 
 
 def test_what_a_server_refuses_is_posted_again_and_one_event_when_it_is_named(

@@ -1182,8 +1182,8 @@ class Requests(Resource):
         """Follow requests.
 
         The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
-        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An
-        operator may log fewer requests than all.
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone.
+        Those of `GET /requests` itself come with `route` alone. An operator may log fewer requests than all.
 
         key_id: Only requests with the key with this id.
         status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is
@@ -2525,8 +2525,8 @@ class AsyncRequests(AsyncResource):
         """Follow requests.
 
         The requests of 30 days with the company's keys, in the order in which they were stored, a second or two
-        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An
-        operator may log fewer requests than all.
+        after the answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone.
+        Those of `GET /requests` itself come with `route` alone. An operator may log fewer requests than all.
 
         key_id: Only requests with the key with this id.
         status: Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is

@@ -966,8 +966,8 @@ export class Requests extends Resource {
    * Follow requests.
    *
    * The requests of 30 days with the company's keys, in the order in which they were stored, a second or two after the
-   * answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. An operator may log
-   * fewer requests than all.
+   * answer; with `wait`, as they come. A key with the scope `read` gets those with itself alone. Those of `GET
+   * /requests` itself come with `route` alone. An operator may log fewer requests than all.
    *
    * @param query.key_id Only requests with the key with this id.
    * @param query.status Only answers with this status, such as 404, or of this class, such as 4xx. Anything else is

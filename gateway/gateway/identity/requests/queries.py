@@ -70,6 +70,8 @@ class Filters(NamedTuple):
     route: str
     since: datetime.datetime
     request_id: str = ""
+    but_route: str = ""
+    """All but those of this route."""
 
 
 _TYPES: dict[str, Any] = {
@@ -84,6 +86,7 @@ _TYPES: dict[str, Any] = {
     "code": Text(),
     "route": Text(),
     "request_id": Text(),
+    "but_route": Text(),
     "since": DateTime(timezone=True),
 }
 
@@ -106,7 +109,7 @@ LEFT JOIN LATERAL (
     SELECT * FROM scanned
     WHERE status BETWEEN :status_from AND :status_to AND requested_at >= :since
         AND (:code = '' OR code = :code) AND (:route = '' OR route = :route)
-        AND (:request_id = '' OR request_id = :request_id)
+        AND (:request_id = '' OR request_id = :request_id) AND (:but_route = '' OR route <> :but_route)
     ORDER BY id {order} LIMIT :rows
 ) AS met ON true
 ORDER BY met.id {order}
@@ -153,6 +156,7 @@ async def _read(database: Database, order: str, by: Filters, after: int, before:
         code=by.code,
         route=by.route,
         request_id=by.request_id,
+        but_route=by.but_route,
         since=by.since,
         **values,
     )

@@ -9,6 +9,8 @@ from chassis.refusals import Refusal, invalid_request
 
 RETENTION_DAYS, AHEAD_DAYS = 30, 3
 PAGE, PAGE_MAX = 50, 200
+FOLLOWED_ROUTE = "/requests"
+"""Its own requests are in the feed of requests only if they are asked for."""
 CLOCK_MICROSECONDS = 60_000_000
 """How far the clocks of a gateway and of the database may differ."""
 SCANNED_MAX = 5000

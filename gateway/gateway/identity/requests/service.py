@@ -43,6 +43,8 @@ class RequestFeedService:
             request.route,
             since,
             request.request_id,
+            # Who follows the log would follow itself.
+            "" if request.route or request.request_id else rules.FOLLOWED_ROUTE,
         )
         after = int.from_bytes(request.position, "big") or max(rules.id_at(since) - rules.CLOCK_MICROSECONDS, -1)
         if request.from_now:

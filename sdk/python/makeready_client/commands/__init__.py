@@ -5,6 +5,7 @@ from __future__ import annotations
 from makeready_client.commands.command import Command
 from makeready_client.commands.deliveries import TEST_DELIVERY
 from makeready_client.commands.forwarding import LISTEN, RESEND
+from makeready_client.commands.logs import LOGS
 from makeready_client.commands.records import RECORDS
 from makeready_client.commands.sync import SYNC
 from makeready_client.commands.tail import EVENTS_TAIL
@@ -15,6 +16,7 @@ COMMANDS: tuple[Command, ...] = (
     WHOAMI,
     *RECORDS,
     EVENTS_TAIL,
+    LOGS,
     LISTEN,
     RESEND,
     SYNC,

@@ -1,4 +1,4 @@
-"""Where the commands that follow events begin, and how a later run goes on."""
+"""Where the commands that follow something begin, and how a later run goes on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import argparse
 import datetime
 import email.utils
 import re
+from collections.abc import Callable
+from typing import Any
 
 from makeready_client import models
 from makeready_client.client import Makeready
 from makeready_client.commands.command import UsageError, warn_of_retry
 from makeready_client.following import Events
+from makeready_client.paging import FeedPage, Walk
 from makeready_client.requests import Request
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -19,8 +22,13 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds `--events`, `--backfill` and `--from`."""
     parser.add_argument("--events", metavar="KEY,…", help="only these events, as ticket.created,vendor.hold")
+    add_place(parser, "else now")
+
+
+def add_place(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    """Adds `--backfill` and `--from`. otherwise: what holds without them."""
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--backfill", metavar="TIME", help="begin so long ago, as 90s, 30m, 2h or 7d; else now")
+    begin.add_argument("--backfill", metavar="TIME", help=f"begin so long ago, as 90s, 30m, 2h or 7d; {otherwise}")
     begin.add_argument("--from", dest="place", metavar="CURSOR", help="begin where an earlier run has ended")
 
 
@@ -32,7 +40,7 @@ class Followed:
         self._keys = set(arguments.events.split(",")) if arguments.events else None
         if unknown := (self._keys or set()).difference(models.EVENTS):
             raise UsageError(f"no such events: {', '.join(sorted(unknown))}; there are {', '.join(models.EVENTS)}")
-        self._since, self._cursor = _beginning(client, arguments)
+        self._since, self._cursor = place_of(client, arguments, lambda since: client.events.list(since=since))
         self.events: Events = client.events.follow(self._cursor, since=self._since, on_retry=warn_of_retry)
         """All events; `names` says which are meant."""
 
@@ -46,12 +54,19 @@ class Followed:
 
     def continuation(self) -> str | None:
         """The line that says how a later run goes on; None before anything came."""
-        # A cursor is good for one `since` only.
-        return f"To go on from here: --from {self._since:%Y-%m-%dT%H:%M:%SZ}/{self._cursor}" if self._cursor else None
+        return continuation(self._since, self._cursor) if self._cursor else None
 
 
-def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[datetime.datetime, str | None]:
-    """The instant and the cursor behind which the events are meant."""
+def continuation(since: datetime.datetime, cursor: str) -> str:
+    """The line that says how a later run goes on."""
+    # A cursor is good for one `since` only.
+    return f"To go on from here: --from {since:%Y-%m-%dT%H:%M:%SZ}/{cursor}"
+
+
+def place_of(
+    client: Makeready, arguments: argparse.Namespace, followed: Callable[[datetime.datetime], Walk[Any, FeedPage[Any]]]
+) -> tuple[datetime.datetime, str | None]:
+    """The instant and the cursor behind which items of a feed are meant. followed: the feed from an instant on."""
     if arguments.place:
         instant, _, cursor = arguments.place.partition("/")
         try:
@@ -61,7 +76,7 @@ def _beginning(client: Makeready, arguments: argparse.Namespace) -> tuple[dateti
     since = _now(client) - datetime.timedelta(seconds=_seconds(arguments.backfill))
     if arguments.backfill:
         return since, None
-    (*_, last) = client.events.list(since=since).pages()  # what was there already in this second of the clock
+    (*_, last) = followed(since).pages()  # what was there already in this second of the clock
     return since, last.resume_cursor
 
 
