@@ -209,11 +209,11 @@ class App:
         service = CompanyClockService(self.clocks, next_due, do_due, self._settle)
         self.serve(company_clock_pb2.DESCRIPTOR.services_by_name["CompanyClockService"], service)
 
-    async def _settle(self, company_id: int) -> bool:
+    async def _settle(self, company_id: int, producers: Collection[str]) -> bool:
         """Takes in what other contexts have recorded, and publishes what this one has of the company. Whether all of
         it is published."""
         if self._consumer is not None:
-            await self._consumer.catch_up()
+            await self._consumer.catch_up(producers)
         return self._relay is None or await self._relay.publish_of(company_id)
 
     def sweeps(self, *sweeps: Sweep) -> None:

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import datetime
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -243,12 +243,14 @@ class Consumer:
                 except (Unavailable, Refusal) as error:
                     log.info("producer_away", producer=producer, reason=str(error))
 
-    async def catch_up(self) -> int:
-        """Applies all events that the producers recorded before the call; returns how many it fetched.
+    async def catch_up(self, producers: Collection[str] = ()) -> int:
+        """Applies all events that these producers, by default all, recorded before the call; returns how many it
+        fetched.
 
         Raises Unavailable if a producer or this service's database is away.
         """
-        return sum([await self._catch_up_with(producer) for producer in self._producers])
+        chosen = [producer for producer in self._producers if not producers or producer in producers]
+        return sum([await self._catch_up_with(producer) for producer in chosen])
 
     async def _catch_up_with(self, producer: str) -> int:
         async with self._catching_up:

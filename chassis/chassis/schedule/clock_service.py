@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
@@ -12,15 +12,15 @@ from makeready.common.v1 import company_clock_pb2 as pb
 
 NextOf = Callable[[int], Awaitable[Due | None]]
 DoneOf = Callable[[int], Awaitable[Mapping[str, int]]]
+Settles = Callable[[int, Collection[str]], Awaitable[bool]]
 
 
 class CompanyClockService:
     """The clocks of one context's sandboxes."""
 
-    def __init__(
-        self, clocks: CompanyClocks, next_due: NextOf, do_due: DoneOf, settle: Callable[[int], Awaitable[bool]]
-    ) -> None:
-        """For `next_due` and `do_due` see `ScheduledSweeps`; `settle` returns whether all is published."""
+    def __init__(self, clocks: CompanyClocks, next_due: NextOf, do_due: DoneOf, settle: Settles) -> None:
+        """For `next_due` and `do_due` see `ScheduledSweeps`; `settle` takes a company and the producers to hear of, and
+        returns whether all is published."""
         self._clocks, self._next_due, self._do_due, self._settle = clocks, next_due, do_due, settle
 
     async def NextDue(self, request: pb.NextDueRequest, _call: Call) -> pb.NextDueResponse:
@@ -44,4 +44,4 @@ class CompanyClockService:
         return pb.DoDueResponse(done=await self._do_due(request.company_id))
 
     async def Settle(self, request: pb.SettleRequest, _call: Call) -> pb.SettleResponse:
-        return pb.SettleResponse(is_settled=await self._settle(request.company_id))
+        return pb.SettleResponse(is_settled=await self._settle(request.company_id, request.producers))

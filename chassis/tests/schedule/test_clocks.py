@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import pytest
@@ -144,8 +144,8 @@ async def test_the_gateway_moves_a_clock_and_learns_what_is_due(clocks: CompanyC
     async def do_due(company_id: int) -> dict[str, int]:
         return {"ticket.stale": company_id}
 
-    async def settle(company_id: int) -> bool:
-        return company_id == SANDBOX
+    async def settle(company_id: int, producers: Collection[str]) -> bool:
+        return company_id == SANDBOX and list(producers) == ["svc-orders"]
 
     service, gateway = CompanyClockService(clocks, next_due, do_due, settle), call(SERVICE, 0)
     moved = pb.SetClockRequest(company_id=SANDBOX)
@@ -159,7 +159,7 @@ async def test_the_gateway_moves_a_clock_and_learns_what_is_due(clocks: CompanyC
         await service.NextDue(pb.NextDueRequest(company_id=LIVE_COMPANY), gateway)
     assert refusal.value.status == 404
     assert (await service.DoDue(pb.DoDueRequest(company_id=SANDBOX), gateway)).done == {"ticket.stale": SANDBOX}
-    assert (await service.Settle(pb.SettleRequest(company_id=SANDBOX), gateway)).is_settled
+    assert (await service.Settle(pb.SettleRequest(company_id=SANDBOX, producers=["svc-orders"]), gateway)).is_settled
     moved.offset.seconds = 10**15
     with pytest.raises(Refusal, match="duration"):
         await service.SetClock(moved, gateway)
