@@ -17,6 +17,7 @@ from chassis.http.port import Listening, Port
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
+from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import KeyUses
 from chassis.writes.purging import CompanyPurge, CompanyRows
 from chassis.writes.retention import every_slot
@@ -31,7 +32,7 @@ from gateway.http.answers.requests import Answer
 from gateway.http.answers.searches import Searches
 from gateway.http.answers.snapshots import SnapshotStreams
 from gateway.http.bearer import Keys
-from gateway.http.calls import Calls, OwnService
+from gateway.http.calls import Calls, OwnRpcs, OwnService
 from gateway.http.cursors import Cursors
 from gateway.http.handler import ApiHandler
 from gateway.http.limits import Limits
@@ -70,6 +71,9 @@ from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.queries import IDENTIFIED
 from gateway.identity.staff.service import StaffService
 from gateway.identity.usage.service import KeyUsageService
+from gateway.sandbox.clock.advances import Advances
+from gateway.sandbox.clock.contexts import ContextClocks
+from gateway.sandbox.clock.service import SandboxClockService
 from gateway.sandbox.triggers.service import TriggersService
 from makeready.common.v1 import idempotency_pb2, lookup_pb2
 from makeready.events.v1 import replicas_pb2
@@ -98,22 +102,37 @@ CONSUMERS = {
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     checks = KeyChecks(settings.key_checks)
-    clients = {name: app.service_client(name) for name in config.CONTEXTS}
-    own_rpcs = serve_identity(app, settings, checks, clients)
-    purge_ended_sandboxes(app, clients)
-    open_api(app, settings, clients, api_handler(app, settings, clients, own_rpcs, checks))
-    return app
-
-
-def serve_identity(
-    app: App, settings: config.Config, checks: KeyChecks, clients: Mapping[str, ServiceClient]
-) -> OwnService:
-    """Serves the RPCs about companies, people and keys, and of sandboxes; returns those of integrations."""
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
-    app.forgets(schema.idempotency)
+    clients = {name: app.service_client(name) for name in config.CONTEXTS}
+    own_rpcs = {**serve_identity(app, settings, checks, commands), **serve_sandboxes(app, clients, commands)}
+    purge_ended_sandboxes(app, clients)
+    open_api(app, settings, clients, api_handler(app, settings, clients, OwnService(own_rpcs), checks))
+    return app
+
+
+def serve_sandboxes(app: App, clients: Mapping[str, ServiceClient], commands: CommandRunner) -> OwnRpcs:
+    """Serves the RPCs about sandboxes, and advances their clocks; returns the RPCs of integrations."""
+    contexts = ContextClocks(clients)
+    advances = Advances(app.database, contexts, commands.outbox, instants.now)
+    app.background("advances", advances.run)
+    app.lifecycle.on_stop(advances.stop)
+    clock = SandboxClockService(app.database, commands, commands.audit, contexts, instants.now, advances.wake)
+    app.serve(_service(sandbox_pb2, "SandboxClockService"), clock)
+    triggers = TriggersService(app.database, clients, app.clocks)
+    app.serve(_service(sandbox_pb2, "TriggersService"), triggers)
+    return {
+        sandbox_pb2.GetSandboxClockRequest: clock.GetSandboxClock,
+        sandbox_pb2.AdvanceSandboxClockRequest: clock.AdvanceSandboxClock,
+        sandbox_pb2.CreateTriggerRequest: triggers.CreateTrigger,
+    }
+
+
+def serve_identity(app: App, settings: config.Config, checks: KeyChecks, commands: CommandRunner) -> OwnRpcs:
+    """Serves the RPCs about companies, people and keys; returns those of integrations."""
+    outbox = commands.outbox
     passwords = Passwords()
     companies = CompaniesService(app.database, commands, instants.now, passwords)
     app.serve(_service(identity_pb2, "CompaniesService"), companies)
@@ -151,18 +170,13 @@ def serve_identity(
     app.background("sessions", functools.partial(every_slot, sessions.purge))
     replicas = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(_service(replicas_pb2, "ReplicaSourceService"), replicas)
-    triggers = TriggersService(app.database, clients, app.clocks)
-    app.serve(_service(sandbox_pb2, "TriggersService"), triggers)
-    return OwnService(
-        {
-            idempotency_pb2.GetKeyUseRequest: KeyUses(app.database, schema.idempotency).GetKeyUse,
-            requests_pb2.FollowRequestsRequest: request_feed.FollowRequests,
-            requests_pb2.FetchRequestRequest: request_feed.FetchRequest,
-            staff_pb2.ListMembersRequest: staff.ListMembers,
-            lookup_pb2.FindRecordsRequest: lookup.FindRecords,
-            sandbox_pb2.CreateTriggerRequest: triggers.CreateTrigger,
-        }
-    )
+    return {
+        idempotency_pb2.GetKeyUseRequest: KeyUses(app.database, schema.idempotency).GetKeyUse,
+        requests_pb2.FollowRequestsRequest: request_feed.FollowRequests,
+        requests_pb2.FetchRequestRequest: request_feed.FetchRequest,
+        staff_pb2.ListMembersRequest: staff.ListMembers,
+        lookup_pb2.FindRecordsRequest: lookup.FindRecords,
+    }
 
 
 def purge_ended_sandboxes(app: App, clients: Mapping[str, ServiceClient]) -> None:

@@ -8,6 +8,7 @@ from gateway.identity.requests import tables as requests
 from gateway.identity.schema import metadata
 from gateway.identity.tables import administrators, companies, staff
 from gateway.identity.usage import tables as usage
+from gateway.sandbox.clock import tables as sandbox_clock
 
 __all__ = [
     "accounts",
@@ -17,6 +18,7 @@ __all__ = [
     "keys",
     "metadata",
     "requests",
+    "sandbox_clock",
     "sessions",
     "staff",
     "usage",

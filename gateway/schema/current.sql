@@ -65,6 +65,21 @@ ALTER TABLE public.administrator ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
+CREATE TABLE public.advance (
+    company_id bigint NOT NULL,
+    start_at timestamp with time zone NOT NULL,
+    target_at timestamp with time zone NOT NULL,
+    done jsonb DEFAULT '{}'::jsonb NOT NULL,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    finished_at timestamp with time zone,
+    lease_token uuid,
+    leased_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    missing text,
+    missing_since timestamp with time zone,
+    CONSTRAINT advance_forward CHECK ((target_at >= start_at)),
+    CONSTRAINT advance_missing CHECK (((missing IS NULL) = (missing_since IS NULL)))
+);
+
 CREATE TABLE public.api_key (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -363,6 +378,9 @@ ALTER TABLE ONLY public.administrator
 ALTER TABLE ONLY public.administrator
     ADD CONSTRAINT administrator_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.advance
+    ADD CONSTRAINT advance_pkey PRIMARY KEY (company_id);
+
 ALTER TABLE ONLY public.api_key
     ADD CONSTRAINT api_key_digest UNIQUE (digest);
 
@@ -441,6 +459,8 @@ ALTER TABLE ONLY public.staff
 ALTER TABLE ONLY public.usage_writer
     ADD CONSTRAINT usage_writer_pkey PRIMARY KEY (id);
 
+CREATE INDEX advance_unfinished ON public.advance USING btree (begun_at) WHERE (finished_at IS NULL);
+
 CREATE INDEX api_key_not_revoked ON public.api_key USING btree (company_id, id) WHERE (revoked_at IS NULL);
 
 CREATE INDEX api_key_of_company ON public.api_key USING btree (company_id, id);
@@ -512,6 +532,9 @@ ALTER TABLE ONLY public.account
 
 ALTER TABLE ONLY public.administrator
     ADD CONSTRAINT administrator_company_id_fkey FOREIGN KEY (company_id) REFERENCES public.company(id);
+
+ALTER TABLE ONLY public.advance
+    ADD CONSTRAINT advance_company FOREIGN KEY (company_id) REFERENCES public.company(id);
 
 ALTER TABLE ONLY public.api_key
     ADD CONSTRAINT api_key_administrator FOREIGN KEY (administrator_id) REFERENCES public.administrator(id);

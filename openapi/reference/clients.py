@@ -24,7 +24,8 @@ Basic = Literal["string", "integer", "number", "boolean", "instant", "date"]
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of a value: one of `basic`, `const`, `enum`, `model` and `item` is set; none where it is always null."""
+    """The type of a value: one of `basic`, `const`, `enum`, `model`, `item` and `value` is set; none where it is always
+    null."""
 
     basic: Basic | None = None
     const: str | int | bool | None = None
@@ -37,6 +38,8 @@ class Type:
     """The name of a model."""
     item: Type | None = None
     """A list of these."""
+    value: Type | None = None
+    """An object with any keys, whose values are these."""
     nullable: bool = False
 
 
@@ -262,7 +265,7 @@ class _Walk:
         is_body = schema.get("additionalProperties") is False
         fields = []
         for key, about in schema["properties"].items():
-            if about.get("type") == "object":
+            if "properties" in about:
                 kind = Type(model=name + _pascal(key))
                 yield from self._models(kind.model, about)
             else:
@@ -285,6 +288,8 @@ class _Walk:
         basic = next((kind for kind in kinds if kind != "null"), None)
         if basic == "array":
             return Type(item=self._type(schema["items"], is_body=is_body), nullable=nullable)
+        if basic == "object":
+            return Type(value=self._type(schema["additionalProperties"], is_body=is_body), nullable=nullable)
         if basic == "string":
             basic = {"date-time": "instant", "date": "date"}.get(schema.get("format", ""), basic)
         return Type(basic=basic, nullable=nullable)

@@ -103,6 +103,12 @@ ERRORS = {
         "Use a new key.",
         "This Idempotency-Key was already used with a different request; use a new key.",
     ),
+    "clock_advancing": Error(
+        (409,),
+        "An advance of the sandbox's clock is under way.",
+        "Wait until `GET /sandbox/clock` says `ready`, and retry.",
+        "The clock is advancing; wait until GET /sandbox/clock says ready, then try again.",
+    ),
     "created_by_missing": Error(
         (422,),
         "The key has no minting administrator on record.",
@@ -170,7 +176,7 @@ def codes(operation: Operation) -> Codes:
         429: ("rate_limited",),
         500: ("internal_error",),
     }
-    if operation.id_field:
+    if operation.id_field or route.path.startswith("/sandbox/"):
         codes_of_route[404] = ("not_found",)
     if operation.kind == "list":
         codes_of_route[400] = ("invalid_request", "invalid_limit", "invalid_cursor")

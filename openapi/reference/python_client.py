@@ -103,6 +103,8 @@ def _typed_dict(model: Model) -> Iterator[str]:
 def _annotation(kind: Type, prefix: str = "") -> str:
     if kind.item:
         annotation = f"list[{_annotation(kind.item, prefix)}]"
+    elif kind.value:
+        annotation = f"dict[str, {_annotation(kind.value, prefix)}]"
     elif kind.model:
         annotation = prefix + kind.model
     elif kind.enum:

@@ -22,7 +22,7 @@ CONTEXTS = {
     "occupancy": "svc_occupancy",
     "webhooks": "svc_webhooks",
 }
-WITHOUT_TYPE = {"ReadingResults", "SearchResults", "Whoami"}
+WITHOUT_TYPE = {"ReadingResults", "SandboxClock", "SearchResults", "Whoami"}
 # The command line prints it for administrators; no answer of the API contains it.
 NOT_PUBLIC = {"AdministeredSubscription"}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from gateway.http.filters import LIMIT_DEFAULT, WAIT_SECONDS_MAX
 from gateway.http.limits import REQUESTS_A_MINUTE
-from gateway.http.routes import OPERATIONS, SNAPSHOTS, Operation
+from gateway.http.routes import OPERATIONS, SANDBOX, SNAPSHOTS, Operation
 from gateway.http.waiting import WAITS_MAX
 from reference import feeds
 from reference.errors import ERRORS, codes
 from reference.events import REF, Schema
-from reference.words import ENTITY_TYPES, FETCHED, WRITES
+from reference.words import ENTITY_TYPES, FETCHED, NO_SANDBOX, WRITES
 
 Example = Callable[[str], Any]
 
@@ -102,6 +102,7 @@ _WORDS = {
     "404": "Not visible to the key.",
     "405": "The path does not support the verb.",
     "409": "Another request had the same `Idempotency-Key`.",
+    "/sandbox/clock 404": "The key's company is live.",
     "410": "The cursor is from before a restore of the service's records.",
     "/events 410": "The cursor is older than the events that are kept, or from before a restore.",
     "/requests 422": "`status` is neither an HTTP status nor a class such as `4xx`, or `wait` is not a whole number of "
@@ -256,6 +257,8 @@ def _sentence(operation: Operation, status: int, code: str) -> str:
         return operation.route.key_sentence
     if code == "invalid_request":
         return _invalid_request(operation, status)
+    if code == "not_found" and operation.route.path.startswith(SANDBOX):
+        return NO_SANDBOX
     write = WRITES.get(f"{operation.route.method} {operation.route.path}")
     message = write.messages.get(status) if write and code == "not_found" else None
     return message or ERRORS[code].message

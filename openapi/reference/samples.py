@@ -184,7 +184,7 @@ class Sample:
     def noun(self) -> str:
         """The name of the answer, or of an item of it."""
         names = {"Event": "event", "": "document", "Whoami": "caller", "OccupancyRecord": "occupancy"}
-        names |= {"NewSubscription": "subscription", "WebhookReplay": "replay"}
+        names |= {"NewSubscription": "subscription", "SandboxClock": "clock", "WebhookReplay": "replay"}
         names |= {
             "TicketComment": "comment",
             "SearchResults": "results",
@@ -212,7 +212,7 @@ class Sample:
         expressions = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
         expressions |= {"subscription": ".secret" if self.call.answer == "NewSubscription" else ".health"}
         expressions |= {"results": ".data", "member": ".name"}
-        expressions |= {"change": ".entity_id", "replay": ".matched", "reading": ".consumption"}
+        expressions |= {"change": ".entity_id", "clock": ".now", "replay": ".matched", "reading": ".consumption"}
         expressions |= {"request": ".response_body" if self.call.answer == "LoggedRequestBodies" else ".status"}
         return expressions.get(self.noun, ".entity_id")
 

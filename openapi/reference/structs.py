@@ -96,8 +96,10 @@ class Structs:
             return schema
         if origin is Literal:
             return self._enum(arms, name, closed=closed)
-        if origin in (list, Sequence):
-            return {"type": "array", "items": self._schema(arms[0], field, name, closed=closed)}
+        if origin in (list, Sequence, dict):
+            inside = self._schema(arms[-1], field, name, closed=closed)
+            is_map = origin is dict
+            return {"type": "object", "additionalProperties": inside} if is_map else {"type": "array", "items": inside}
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             self._add(hint, closed=closed)
             return {"$ref": REF + _public(hint.__name__)}

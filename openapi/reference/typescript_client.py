@@ -71,6 +71,8 @@ def _annotation(kind: Type, prefix: str = "") -> str:
     if kind.item:
         item = _annotation(kind.item, prefix)
         annotation = f"({item})[]" if "|" in item else f"{item}[]"
+    elif kind.value:
+        annotation = f"Record<string, {_annotation(kind.value, prefix)}>"
     elif kind.model:
         annotation = prefix + kind.model
     elif kind.enum:

@@ -81,8 +81,9 @@ TAGS = {
     "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
     "order in which they were stored.",
     "Webhooks": "Subscriptions to the events, their deliveries, tests and replays.",
-    "Sandbox": "What only a sandbox has: a company to try things in, whose keys begin with `mk_test_`. Keys of live "
-    "companies are answered with 404.",
+    "Sandbox": "What only a sandbox has: a company to try things in, whose keys begin with `mk_test_`. Its clock says "
+    "each instant of its records, events and deliveries, and can be advanced: all that would have happened until then "
+    "happens, in its order. Keys of live companies get 404 here.",
 }
 
 LISTS_AND_FETCHES = {
@@ -176,6 +177,10 @@ OTHERS = {
         "One request with the bodies that are kept of it, which they are in sandboxes alone: see `request_body`. A key "
         "with the scope `read` gets those with itself alone.",
     ),
+    "GET /sandbox/clock": (
+        "Fetch the sandbox's clock",
+        "The clock, what falls due next by time alone, and what the last advance has done so far.",
+    ),
     "GET /webhooks/{sub_id}/deliveries/{event_id}": (
         "Fetch a delivery",
         "One delivery with its attempts and the beginning of each response, without the event's body.",
@@ -225,6 +230,7 @@ ENTITY_TYPES = {
 FETCHED = {
     "/search": "SearchResults",
     "/requests/{request_id}": "LoggedRequestBodies",
+    "/sandbox/clock": "SandboxClock",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
     "/webhooks/{sub_id}/replays/{replay_id}": "WebhookReplay",
@@ -318,6 +324,7 @@ class Write:
 
 NO_SUBSCRIPTION = "No webhook subscription with that id is visible to this key; check the id and the key."
 NO_TICKET = "The company has no ticket with that id; check the id."
+NO_SANDBOX = "The key's company is live, and only a sandbox has this; use a sandbox's key."
 NO_UNIT = "No unit with that id is visible to this key; check the id and the key."
 WRITES = {
     "POST /tickets": Write(
@@ -588,6 +595,38 @@ WRITES = {
                 }
             ],
         },
+    ),
+    "POST /sandbox/clock": Write(
+        "Advance the sandbox's clock",
+        "Moves the clock forward, to `advance_to` or by `advance_by`, and does everything that would have happened "
+        "meanwhile, in the order of time: residencies begin and end, records become stale, events fire, and "
+        "deliveries are attempted. What falls due at the target itself is done, too; an advance by `PT0S` does what "
+        "is due already. The answer comes before all that: `GET /sandbox/clock` says `ready` when it is done. Writes "
+        "that come meanwhile have the instant that the clock then says. Rate limits, the ends of keys, the log of "
+        "requests and the `t` of signatures keep to the real clock.",
+        "SandboxClockAdvance",
+        202,
+        "SandboxClock",
+        {
+            404: ("not_found",),
+            409: ("idempotency_in_progress", "idempotency_mismatch", "clock_advancing"),
+            422: ("invalid_request",),
+        },
+        {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not valid: not one JSON object, "
+            "an unknown key, both or neither of `advance_to` and `advance_by`, an instant without a UTC offset, a "
+            "duration with years or months, or none at all.",
+            404: "The key's company is live.",
+            409: "Another request had the same `Idempotency-Key`, or an advance is under way.",
+            422: "The target lies behind the clock, more than 400 days ahead of it, or more than 3650 days ahead of "
+            "the real one.",
+        },
+        {
+            400: "Give advance_to or advance_by, and not both.",
+            404: NO_SANDBOX,
+            422: "advance_to lies behind the sandbox's clock, which only goes forward.",
+        },
+        {"status": "advancing", "now": "2026-03-04T10:20:02.114901Z", "done": {}, "next_due": None},
     ),
     "PUT /webhooks/{sub_id}/filter": Write(
         "Set a webhook subscription's filter",

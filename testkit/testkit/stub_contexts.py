@@ -27,6 +27,7 @@ from gateway.config import CONTEXTS
 from gateway.http.answers.searches import OWNERS
 from gateway.http.routes import OPERATIONS, Operation
 from makeready.common.v1 import documents_pb2, idempotency_pb2, lookup_pb2
+from testkit.stub_clocks import StubClocks
 
 RECORDS = 120
 
@@ -56,6 +57,7 @@ class Contexts:
         self.bodies: dict[tuple[int, str, str], bytes] = {}
         self.servers: dict[str, grpc.aio.Server] = {}
         self.health: dict[str, health.aio.HealthServicer] = {}
+        self.clocks = StubClocks()
 
     async def start(self, name: str) -> None:
         server = grpc.aio.server(options=SERVER_OPTIONS)
@@ -82,6 +84,7 @@ class Contexts:
             response_serializer=lookup_pb2.FindRecordsResponse.SerializeToString,
         )
         methods["makeready.common.v1.LookupService"]["FindRecords"] = lookup_handler
+        methods["makeready.common.v1.CompanyClockService"] = self.clocks.handlers(name, ring)
         for service, handlers in methods.items():
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
         self.health[name] = health.aio.HealthServicer()

@@ -78,6 +78,8 @@ AS_INTEGRATION = {
     "RequestFeedService/FollowRequests": "read",
     "TriggersService/CreateTrigger": "write",
     "RequestFeedService/FetchRequest": "read",
+    "SandboxClockService/GetSandboxClock": "read",
+    "SandboxClockService/AdvanceSandboxClock": "write",
     "FeedService/ListDeliveries": "read",
     "FeedService/GetDelivery": "read",
     "FeedService/TestSubscription": "write",

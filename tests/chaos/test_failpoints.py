@@ -28,6 +28,7 @@ ELSEWHERE = {
     "tests/e2e/test_console_imports.py": {"import-before-commit", "import-after-commit"},
     "tests/chaos/test_one_key.py": {"api-refused"},
     "tests/chaos/test_triggers.py": {"trigger-step"},
+    "gateway/tests/sandbox/clock/test_clock.py": {"advance-moved", "advance-done", "advance-at-target"},
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from testkit.examples import examples
+from testkit.patience import until
 
 from .hostile_bodies import Body, Case, raw
 from .system import Answer, Company, System
@@ -114,6 +115,7 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
         {"property_ids": [1, 2], "categories": ["Leak", "HVAC"], "priorities": ["High"]}
     ],
     "POST /sandbox/triggers": lambda world: [{"event": "ticket.status_changed", "ticket_id": world.ticket_id}],
+    "POST /sandbox/clock": lambda _: [{"advance_by": "PT0S"}, {"advance_to": None, "advance_by": "PT0S"}],
     "POST /webhooks": lambda _: [{"destination_url": DESTINATION, "events": ["pm.stale", "vendor.hold"]}],
 }
 
@@ -187,6 +189,8 @@ class World:
     def path(self, write: str) -> str:
         """A path below the base URL where a valid body is accepted once."""
         path = write.partition(" ")[2]
+        if path == "/sandbox/clock":  # one advance at a time is under way
+            until(lambda: self.system.get(path, self.key(1)).json["status"] == "ready")
         unit_id = next(self.vacant) if path.endswith("/move-in") else self.occupied_unit_id
         if "{sub_id}" in path:
             path = path.replace("{sub_id}", str(self.subscribed()))

@@ -71,7 +71,7 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         query.setdefault("after_meter_id", 0)
         query.setdefault("after_id", 0)
     if isinstance(body, dict):
-        make_true(body)
+        make_true(body, case.path)
     for name in case.path_parameters or {}:
         if case.path.endswith("/move-in"):
             case.path_parameters[name] = next(VACANT)
@@ -96,8 +96,11 @@ def visible(value: Any) -> Any:
     return value
 
 
-def make_true(body: dict[str, Any]) -> None:
+def make_true(body: dict[str, Any], path: str) -> None:
     """Makes a well-formed body valid."""
+    if path == "/sandbox/clock":
+        body.clear()
+        body["advance_by"] = "PT0S"
     body.update(visible(body))
     if "destination_url" in body:
         body["destination_url"] = WORLD["destination_url"]

@@ -105,6 +105,7 @@ def test_every_operation_is_called_and_answers(
         "missing": ["NotFound", 404, "not_found", True],
         "refused": 400,
         "triggered": "Elm Court",
+        "advanced": ["ready", "advancing", 0],
     }
     mine = [delivery for delivery in receiver.deliveries if delivery.path == "/typescript"]
     assert mine and all(delivery.is_signed_with(secret) for delivery in mine)

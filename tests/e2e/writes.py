@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from testkit.patience import until
+
 from .system import Answer, Company, System
 
 UNITS = 120
@@ -108,8 +110,8 @@ class Write:
 
     @property
     def needs_administrator(self) -> bool:
-        """Whether its API key must have one (spec 4.13): every write of records must, none of webhooks."""
-        return self.context != "svc-webhooks"
+        """Whether its API key must have one (spec 4.13): every write of records must, and no other."""
+        return self.context not in ("gateway", "svc-webhooks")
 
     def send(
         self, house: House, target: Target, idempotency_key: str | None, key: str | None = None, body: object = None
@@ -198,6 +200,12 @@ def _filter(house: House) -> Target:
 
 def _trigger(house: House) -> Target:
     return Target("/sandbox/triggers", {"event": "ticket.status_changed", "ticket_id": house.open_ticket()})
+
+
+def _advance(house: House) -> Target:
+    """One advance at a time is under way."""
+    until(lambda: house.system.get("/sandbox/clock", house.key()).json["status"] == "ready")
+    return Target("/sandbox/clock", {"advance_by": f"PT0.{next(_numbers):06}S"})
 
 
 TICKET = Write(
@@ -323,6 +331,16 @@ TRIGGER = Write(
     (422, {"event": "ticket.closed"}),
     (422, {"event": "ticket.stale"}),  # no resident filed it
 )
+ADVANCE = Write(
+    "POST /sandbox/clock",
+    "gateway",
+    202,
+    _advance,
+    ({"advance_by": "PT0M"}, {"advance_by": None, "advance_to": "2986-01-01T00:00:00Z"}),
+    {"advance_by": 5},
+    (400, {"advance_by": "P1M"}),
+    (422, {"advance_by": "P401D"}),
+)
 ALL = (
     TICKET,
     STATUS_CHANGE,
@@ -337,6 +355,7 @@ ALL = (
     REPLAY,
     FILTER,
     TRIGGER,
+    ADVANCE,
 )
 WRITES = {write.name: write for write in ALL}
 

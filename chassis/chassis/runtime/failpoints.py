@@ -30,6 +30,9 @@ POINTS = (
     "sweep-before-commit",  # a batch of due rows is processed, not committed
     "delivery-claimed",  # a delivery claimed, not sent
     "delivery-sent",  # sent, its attempt not recorded
+    "advance-moved",  # a sandbox's offset is stored in the gateway, the contexts do not have it
+    "advance-done",  # the contexts have done what was due, their events are not passed on
+    "advance-at-target",  # all is done, the advance is not finished
     "day-detached",  # a partition that is due is detached, not dropped
     "day-dropped",  # one of a day's partitions is dropped
     "feed-shortened",  # some of a company's oldest events are deleted from its feed, their day is not dropped

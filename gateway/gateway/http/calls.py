@@ -12,12 +12,14 @@ from chassis.db.database import DatabaseUnavailable
 from gateway.http.bearer import Caller
 from gateway.http.routes import Operation
 
+OwnRpcs = Mapping[type, Callable[[Any, Call], Awaitable[Any]]]
+"""RPCs that this process answers, by the class of their request."""
+
 
 class OwnService:
     """The gateway's own RPCs for integrations, called without gRPC."""
 
-    def __init__(self, methods: Mapping[type, Callable[[Any, Call], Awaitable[Any]]]) -> None:
-        """methods: by the class of their request."""
+    def __init__(self, methods: OwnRpcs) -> None:
         self._methods = methods
 
     async def call(

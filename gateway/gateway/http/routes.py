@@ -116,6 +116,9 @@ ROUTES = (
     Route("GET", "/events", "webhooks.FeedService/ListEvents"),
     Route("GET", "/requests", "identity.RequestFeedService/FollowRequests"),
     Route("GET", "/requests/{request_id}", "identity.RequestFeedService/FetchRequest"),
+    Route("GET", "/sandbox/clock", "identity.SandboxClockService/GetSandboxClock"),
+    Route("POST", "/sandbox/clock", "identity.SandboxClockService/AdvanceSandboxClock",
+          "Advancing the clock needs an Idempotency-Key header; send a new key with each advance."),
     Route("POST", "/sandbox/triggers", "identity.TriggersService/CreateTrigger",
           "A trigger needs an Idempotency-Key header; send a new key with each trigger.",
           seconds=30.0),  # it waits for the event

@@ -1,1 +1,1 @@
-"""What only sandboxes have: triggers of events."""
+"""What only sandboxes have."""

@@ -44,14 +44,18 @@ HEADERS = {
 }
 
 
+# The bodies of writes that the gateway answers by itself.
+BODIES = {"/sandbox/clock": b'{"advance_by": "PT0S"}'}
+
+
 def is_open(operation: Operation, response: Response) -> bool:
     """Whether the route was answered. A trigger needs contexts with records: the walks come to its body. The gateway
-    itself has no request with a stub's id."""
+    itself has no request with a stub's id. An advance of another walk may be under way."""
     if operation.route.path == "/sandbox/triggers":
         return response.status == 400 and b"event is required." in response.body
     if operation.route.path == "/requests/{request_id}":
         return response.status == 404 and b"No logged request" in response.body
-    return response.status in (200, 201, 204)
+    return response.status in (200, 201, 202, 204) or response.code == "clock_advancing"
 
 
 def path_of(operation: Operation, entity_id: object) -> str:
@@ -68,7 +72,7 @@ def with_query(path: str, query: str) -> str:
 
 async def ask(api: Api, operation: Operation, key: str | None, entity_id: object = 1, **headers: str) -> Response:
     method = operation.route.method
-    body = b"{}" if operation.kind == "write" else None
+    body = BODIES.get(operation.route.path, b"{}") if operation.kind == "write" else None
     if operation.kind == "write":
         # A key that was used for one operation is used up for all.
         headers.setdefault("Idempotency_Key", f"walk {OPERATIONS.index(operation)}")
@@ -260,9 +264,10 @@ async def test_an_unknown_query_key_is_refused_everywhere(
 async def test_an_empty_query_is_no_query(api: Api, operation: Operation, operator: Operator) -> None:
     company_id = await operator.sandbox()
     key = await operator.key(company_id)
+    body = BODIES.get(operation.route.path, b"{}")
     for query in ("", "&", "#fragment"):
         path = with_query(path_of(operation, first_id(company_id)), query)
-        response = await api.request(operation.route.method, path, key, b"{}", Idempotency_Key="k")
+        response = await api.request(operation.route.method, path, key, body, Idempotency_Key="k")
         assert is_open(operation, response)
 
 

@@ -8,6 +8,7 @@ from makeready_client.failures import ApiError, ConnectionFailed, MakereadyError
 __all__ = [
     "BY_CODE",
     "ApiError",
+    "ClockAdvancing",
     "CompanyInactive",
     "ConnectionFailed",
     "CreatedByMissing",
@@ -102,6 +103,12 @@ class IdempotencyMismatch(ApiError):
     """409 `idempotency_mismatch`. The `Idempotency-Key` was already used with a different request. Use a new key."""
 
 
+class ClockAdvancing(ApiError):
+    """409 `clock_advancing`. An advance of the sandbox's clock is under way. Wait until `GET /sandbox/clock` says
+    `ready`, and retry.
+    """
+
+
 class CreatedByMissing(ApiError):
     """422 `created_by_missing`. The key has no minting administrator on record. Use a key that an administrator
     minted.
@@ -154,6 +161,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "cursor_expired": CursorExpired,
     "idempotency_in_progress": IdempotencyInProgress,
     "idempotency_mismatch": IdempotencyMismatch,
+    "clock_advancing": ClockAdvancing,
     "created_by_missing": CreatedByMissing,
     "invalid_destination_url": InvalidDestinationUrl,
     "events_empty": EventsEmpty,

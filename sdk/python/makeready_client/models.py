@@ -61,6 +61,7 @@ RecordKind: TypeAlias = Literal[
     "property", "unit", "asset", "vendor", "inspection", "utility_meter", "utility_reading", "ticket", "turn", "staff"
 ]
 ReplayState: TypeAlias = Literal["all", "parked", "failed"]
+SandboxClockStatus: TypeAlias = Literal["ready", "advancing"]
 SubscriptionSource: TypeAlias = Literal["api", "administrator"]
 TicketCancellationReasonCode: TypeAlias = Literal[
     "duplicate_ticket",
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     OpenReadingResultOutcome: TypeAlias = ReadingResultOutcome | str
     OpenRecordKind: TypeAlias = RecordKind | str
     OpenReplayState: TypeAlias = ReplayState | str
+    OpenSandboxClockStatus: TypeAlias = SandboxClockStatus | str
     OpenSubscriptionSource: TypeAlias = SubscriptionSource | str
     OpenTicketCancellationReasonCode: TypeAlias = TicketCancellationReasonCode | str
     OpenTicketCategory: TypeAlias = TicketCategory | str
@@ -147,10 +149,10 @@ else:
     ) = OpenInspectionStatus = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = (
         OpenMeterUtilityType
     ) = OpenOccupancyStatus = OpenPartyRole = OpenReadingResultOutcome = OpenRecordKind = OpenReplayState = (
-        OpenSubscriptionSource
-    ) = OpenTicketCancellationReasonCode = OpenTicketCategory = OpenTicketPriority = OpenTicketSource = (
-        OpenTicketStatus
-    ) = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = OpenVendorLastComplianceState = (
+        OpenSandboxClockStatus
+    ) = OpenSubscriptionSource = OpenTicketCancellationReasonCode = OpenTicketCategory = OpenTicketPriority = (
+        OpenTicketSource
+    ) = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = OpenVendorLastComplianceState = (
         OpenVendorPropertyVisibility
     ) = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = OpenWebhookReplayStatus = str
 
@@ -626,6 +628,15 @@ class NewSubscription(Answer, kw_only=True):
     """The signing secret. Store it: replays and lists do not contain it."""
 
 
+class NextDue(Model, kw_only=True):
+    """What falls due next in a sandbox, by time alone."""
+
+    at: datetime.datetime
+    """When, by the sandbox's clock."""
+    event: str
+    """The event's key, or the name of a change that fires none by itself, for example ticket.stale."""
+
+
 class Party(Model, kw_only=True):
     """A party of a lease. Its e-mail address and phone number are stored, but not part of this record."""
 
@@ -880,6 +891,27 @@ class ReadingResults(Answer, kw_only=True):
 
     data: list[ReadingResult]
     """One for each reading, in the order of the request."""
+
+
+class SandboxClock(Answer, kw_only=True):
+    """A sandbox's clock, and what its last advance has done."""
+
+    now: datetime.datetime
+    """The instant that the sandbox's clock says, which records and events have."""
+    status: OpenSandboxClockStatus
+    """`advancing` until everything that falls due up to `target` is done."""
+    start: datetime.datetime | None
+    """Where the last advance began, by the sandbox's clock; null before the first."""
+    target: datetime.datetime | None
+    """Where it leads; null before the first advance."""
+    done: dict[str, int]
+    """How often the last advance has fired each event, and made each other change, by their names; without those
+    that it has not.
+    """
+    waiting: str | None
+    """Why an advance stands still, or why `next_due` is not known: a sentence for people."""
+    next_due: NextDue | None
+    """What falls due next; null while the clock advances, and if time alone makes nothing due."""
 
 
 class SearchResults(Answer, kw_only=True):

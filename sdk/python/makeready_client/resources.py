@@ -1226,6 +1226,43 @@ class Requests(Resource):
 class Sandbox(Resource):
     """Sandbox: `client.sandbox`."""
 
+    def get_clock(self) -> models.SandboxClock:
+        """Fetch the sandbox's clock.
+
+        The clock, what falls due next by time alone, and what the last advance has done so far.
+        """
+        request = Request("GET", "/sandbox/clock")
+        return self.client.call(request, models.SandboxClock)
+
+    def advance_clock(
+        self,
+        *,
+        advance_to: datetime.datetime | None = None,
+        advance_by: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.SandboxClock:
+        """Advance the sandbox's clock.
+
+        Moves the clock forward, to `advance_to` or by `advance_by`, and does everything that would have happened
+        meanwhile, in the order of time: residencies begin and end, records become stale, events fire, and
+        deliveries are attempted. What falls due at the target itself is done, too; an advance by `PT0S` does what
+        is due already. The answer comes before all that: `GET /sandbox/clock` says `ready` when it is done.
+        Writes that come meanwhile have the instant that the clock then says. Rate limits, the ends of keys, the
+        log of requests and the `t` of signatures keep to the real clock.
+
+        advance_to: The instant to advance to, by the sandbox's clock. It must carry a UTC offset.
+        advance_by: How far, as an ISO 8601 duration of weeks, days, hours, minutes and seconds, for example
+        P1DT2H.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            "/sandbox/clock",
+            body={"advance_to": advance_to, "advance_by": advance_by},
+            idempotency_key=idempotency_key,
+        )
+        return self.client.call(request, models.SandboxClock)
+
     def create_trigger(
         self,
         *,
@@ -2568,6 +2605,43 @@ class AsyncRequests(AsyncResource):
 
 class AsyncSandbox(AsyncResource):
     """Sandbox: `client.sandbox`."""
+
+    async def get_clock(self) -> models.SandboxClock:
+        """Fetch the sandbox's clock.
+
+        The clock, what falls due next by time alone, and what the last advance has done so far.
+        """
+        request = Request("GET", "/sandbox/clock")
+        return await self.client.call(request, models.SandboxClock)
+
+    async def advance_clock(
+        self,
+        *,
+        advance_to: datetime.datetime | None = None,
+        advance_by: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.SandboxClock:
+        """Advance the sandbox's clock.
+
+        Moves the clock forward, to `advance_to` or by `advance_by`, and does everything that would have happened
+        meanwhile, in the order of time: residencies begin and end, records become stale, events fire, and
+        deliveries are attempted. What falls due at the target itself is done, too; an advance by `PT0S` does what
+        is due already. The answer comes before all that: `GET /sandbox/clock` says `ready` when it is done.
+        Writes that come meanwhile have the instant that the clock then says. Rate limits, the ends of keys, the
+        log of requests and the `t` of signatures keep to the real clock.
+
+        advance_to: The instant to advance to, by the sandbox's clock. It must carry a UTC offset.
+        advance_by: How far, as an ISO 8601 duration of weeks, days, hours, minutes and seconds, for example
+        P1DT2H.
+        idempotency_key: Names this write; a new one if left out. All retries of the call have the same.
+        """
+        request = Request(
+            "POST",
+            "/sandbox/clock",
+            body={"advance_to": advance_to, "advance_by": advance_by},
+            idempotency_key=idempotency_key,
+        )
+        return await self.client.call(request, models.SandboxClock)
 
     async def create_trigger(
         self,

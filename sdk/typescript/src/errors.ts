@@ -66,6 +66,12 @@ export class IdempotencyInProgress extends ApiError {}
 /** 409 `idempotency_mismatch`. The `Idempotency-Key` was already used with a different request. Use a new key. */
 export class IdempotencyMismatch extends ApiError {}
 
+/**
+ * 409 `clock_advancing`. An advance of the sandbox's clock is under way. Wait until `GET /sandbox/clock` says `ready`,
+ * and retry.
+ */
+export class ClockAdvancing extends ApiError {}
+
 /** 422 `created_by_missing`. The key has no minting administrator on record. Use a key that an administrator minted. */
 export class CreatedByMissing extends ApiError {}
 
@@ -110,6 +116,7 @@ export const BY_CODE: Readonly<Record<string, typeof ApiError>> = {
   cursor_expired: CursorExpired,
   idempotency_in_progress: IdempotencyInProgress,
   idempotency_mismatch: IdempotencyMismatch,
+  clock_advancing: ClockAdvancing,
   created_by_missing: CreatedByMissing,
   invalid_destination_url: InvalidDestinationUrl,
   events_empty: EventsEmpty,

@@ -47,6 +47,8 @@ export type RecordKind =
   | "staff";
 export type ReplayState =
   "all" | "parked" | "failed";
+export type SandboxClockStatus =
+  "ready" | "advancing";
 export type SubscriptionSource =
   "api" | "administrator";
 export type TicketCancellationReasonCode =
@@ -577,6 +579,14 @@ export interface NewSubscription {
   secret?: string | undefined;
 }
 
+/** What falls due next in a sandbox, by time alone. */
+export interface NextDue {
+  /** When, by the sandbox's clock. */
+  at: string;
+  /** The event's key, or the name of a change that fires none by itself, for example ticket.stale. */
+  event: string;
+}
+
 /** A departure of the unit's current resident. */
 export interface NoticeCreate {
   /** The day on which the resident leaves or has left. */
@@ -866,6 +876,35 @@ export interface ReplayCreate {
    * delivery is parked. `failed`: those whose delivery is parked or waits after a failed attempt. Left out: `all`.
    */
   state?: ReplayState | null | undefined;
+}
+
+/** A sandbox's clock, and what its last advance has done. */
+export interface SandboxClock {
+  /** The instant that the sandbox's clock says, which records and events have. */
+  now: string;
+  /** `advancing` until everything that falls due up to `target` is done. */
+  status: Open<SandboxClockStatus>;
+  /** Where the last advance began, by the sandbox's clock; null before the first. */
+  start: string | null;
+  /** Where it leads; null before the first advance. */
+  target: string | null;
+  /**
+   * How often the last advance has fired each event, and made each other change, by their names; without those that it
+   * has not.
+   */
+  done: Record<string, number>;
+  /** Why an advance stands still, or why `next_due` is not known: a sentence for people. */
+  waiting: string | null;
+  /** What falls due next; null while the clock advances, and if time alone makes nothing due. */
+  next_due: NextDue | null;
+}
+
+/** How far to advance a sandbox's clock: one of both. */
+export interface SandboxClockAdvance {
+  /** The instant to advance to, by the sandbox's clock. It must carry a UTC offset. */
+  advance_to?: string | null | undefined;
+  /** How far, as an ISO 8601 duration of weeks, days, hours, minutes and seconds, for example P1DT2H. */
+  advance_by?: string | null | undefined;
 }
 
 /** All that a search has found. */

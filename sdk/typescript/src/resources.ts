@@ -1011,6 +1011,32 @@ export class Requests extends Resource {
 /** `client.sandbox`. */
 export class Sandbox extends Resource {
   /**
+   * Fetch the sandbox's clock.
+   *
+   * The clock, what falls due next by time alone, and what the last advance has done so far.
+   */
+  getClock(options: CallOptions = {}): Promise<Answered<models.SandboxClock>> {
+    return this.client.call({ method: "GET", path: "/sandbox/clock", options });
+  }
+
+  /**
+   * Advance the sandbox's clock.
+   *
+   * Moves the clock forward, to `advance_to` or by `advance_by`, and does everything that would have happened
+   * meanwhile, in the order of time: residencies begin and end, records become stale, events fire, and deliveries are
+   * attempted. What falls due at the target itself is done, too; an advance by `PT0S` does what is due already. The
+   * answer comes before all that: `GET /sandbox/clock` says `ready` when it is done. Writes that come meanwhile have
+   * the instant that the clock then says. Rate limits, the ends of keys, the log of requests and the `t` of signatures
+   * keep to the real clock.
+   */
+  advanceClock(
+    body: models.SandboxClockAdvance = {},
+    options: WriteOptions = {},
+  ): Promise<Answered<models.SandboxClock>> {
+    return this.client.call({ method: "POST", path: "/sandbox/clock", body, options });
+  }
+
+  /**
    * Trigger an event.
    *
    * Makes an event happen in a sandbox by its real cause: the commands that people give in the administrator interface,

@@ -73,6 +73,11 @@ results["events"] = events;
 const { request_id: loggedId, ...logged } = await first(client.requests.follow({ route: "/tickets", wait: 20 }));
 results["logged"] = [logged.route, logged.entity_type, (await client.requests.fetch(loggedId)).request_body];
 
+const clock = await client.sandbox.getClock();
+const advance = await client.sandbox.advanceClock({ advance_by: "PT0S" });
+const [start, target] = [advance.start, advance.target].map((instant) => Date.parse(instant ?? ""));
+results["advanced"] = [clock.status, advance.status, target! - start!];
+
 const counts: Record<string, [number, number]> = {};
 for (const kind of KINDS) {
   let records = 0;

@@ -18,6 +18,7 @@ from gateway.identity.accounts.passwords import Passwords
 from gateway.identity.accounts.turns import Line
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
+from gateway.identity.companies.references import company_reference
 from gateway.identity.companies.rules import (
     SANDBOXES_MAX,
     check_is_sandbox,
@@ -29,7 +30,6 @@ from gateway.identity.companies.rules import (
 from gateway.identity.companies.rules import external_id as external_id_rule
 from gateway.identity.companies.rules import timezone as timezone_rule
 from gateway.identity.rules import checked, no_company
-from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
 
 Fields = Mapping[str, object]
@@ -89,7 +89,7 @@ class CompaniesService:
             return await queries.company_by_external_id(connection, new.external_id)
         if live is not None:
             check_owner(live["is_sandbox"], await queries.count_sandboxes(connection, live["id"]))
-        await self._publish_reference(connection, row, call)
+        await self.outbox.add(connection, company_reference(self.outbox, row, self.clock(), call.request_id))
         created: dict[str, object] = {"name": new.name, "timezone": new.timezone}
         created |= {"external_id": new.external_id} if new.external_id else {}
         created |= {"is_sandbox": True, "sandbox_of": new.sandbox_of} if new.is_sandbox else {}
@@ -148,7 +148,7 @@ class CompaniesService:
             before = {field: row[field] for field in changed}
             if changed:
                 row = await queries.changed_company(connection, row["id"], settings)
-                await self._publish_reference(connection, row, call)
+                await self.outbox.add(connection, company_reference(self.outbox, row, self.clock(), call.request_id))
                 await self._audit(connection, call, "company.updated", row["id"], before, changed)
                 await invalidation.notify(connection, f"company {row['id']}")
         return row
@@ -162,7 +162,7 @@ class CompaniesService:
             if row["ended_at"] is None:
                 before = {"active": row["active"], "external_id": row["external_id"]}
                 row = await queries.ended_company(connection, row["id"])
-                await self._publish_reference(connection, row, call)
+                await self.outbox.add(connection, company_reference(self.outbox, row, self.clock(), call.request_id))
                 # In the log of the live company: that of the sandbox is deleted with it.
                 after = {"active": False, "external_id": None, "ended_at": row["ended_at"]}
                 logged_in = row["sandbox_of"] or row["id"]
@@ -254,25 +254,6 @@ class CompaniesService:
         self, connection: Connection, call: Call, action: str, company_id: int, before: Fields, after: Fields
     ) -> None:
         await self.audit.add(connection, call, company_id, action, "company", company_id, before, after)
-
-    async def _publish_reference(self, connection: Connection, row: Record, call: Call) -> None:
-        reference = CompanyReference(
-            id=row["id"],
-            version=row["version"],
-            name=row["name"],
-            active=row["active"],
-            timezone=row["timezone"],
-            is_sandbox=row["is_sandbox"],
-            ended=row["ended_at"] is not None,
-        )
-        reference.clock_offset.FromTimedelta(row["clock_offset"])
-        event = self.outbox.references(
-            References(companies=[reference]),
-            company_id=row["id"],
-            occurred_at=self.clock(),
-            request_id=call.request_id,
-        )
-        await self.outbox.add(connection, event)
 
 
 def _may_end(call: Call, row: Record) -> bool:

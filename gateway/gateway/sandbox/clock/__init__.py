@@ -1,0 +1,1 @@
+"""The clocks of sandboxes, and their advances."""
