@@ -19,7 +19,7 @@ from console.files import Files
 from console.kit import photos
 from makeready.identity.v1 import identity_pb2 as pb
 
-LOOK_SECONDS = 60.0
+LOOK_SECONDS = 30.0
 
 log = structlog.stdlib.get_logger(__name__)
 _FILES = Statement(

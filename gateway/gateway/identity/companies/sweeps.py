@@ -16,7 +16,7 @@ from chassis.writes.purging import CompanyPurge
 from gateway.identity.companies import queries
 from makeready.common.v1 import company_purge_pb2
 
-LOOK_SECONDS = 60
+LOOK_SECONDS = 30
 SETTLED = datetime.timedelta(hours=1)
 """By then whatever was under way at the end has ended: tokens last a minute, an upload to the console half an hour."""
 LATE = datetime.timedelta(days=1)
