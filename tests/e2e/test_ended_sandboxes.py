@@ -116,6 +116,43 @@ def files_of(system: System, company_id: int) -> list[str]:
     return [name for name in names if name.startswith((f"{company_id:022}", str(company_id)))]
 
 
+def deliver_late(house: System, databases: Databases, late: list[Any], public: list[Any]) -> None:
+    """Has events that no consumer has applied yet arrive, and replicas built anew."""
+    for context, rows in (("catalog", late), ("tickets", public)):
+        for row in rows:
+            databases.rows(
+                context,
+                "INSERT INTO outbox (event_id, subject, message) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                *(row[name] for name in ("event_id", "subject", "message")),
+            )
+    assert late and public
+    for context in CONTEXTS:
+        ids = [row["event_id"] for row in (*late, *public)]
+        databases.rows(context, "DELETE FROM inbox WHERE event_id = ANY ($1)", ids)
+    house.makeready("wait")
+    house.makeready("replicas", "rebuild")
+    house.makeready("wait")
+
+
+def note_purge(databases: Databases, company_id: int) -> None:
+    """Waits until the purge is noted, as if an hour had passed since the end."""
+    databases.rows("gateway", "UPDATE company SET ended_at = ended_at - interval '2 hours' WHERE id = $1", company_id)
+
+    def purged() -> bool:
+        return (
+            databases.rows("gateway", "SELECT purged_at FROM company WHERE id = $1", company_id)[0]["purged_at"]
+            is not None
+        )
+
+    for _ in range(3):  # each process looks twice a minute
+        try:
+            until(purged)
+            break
+        except AssertionError:
+            continue
+    assert purged()
+
+
 def test_nothing_of_an_ended_sandbox_is_left_anywhere(house: System, beside: Company) -> None:
     demo_id, key = house.demo["company_id"], house.demo["keys"]["read"]
     databases = Databases(house)
@@ -159,40 +196,12 @@ def test_nothing_of_an_ended_sandbox_is_left_anywhere(house: System, beside: Com
         >= {name: rows for name, rows in others.items() if name != "gateway.audit"}.items()
     )
 
-    # Late: events that no consumer has applied yet, and replicas that are built anew.
-    for context, rows in (("catalog", late), ("tickets", public)):
-        for row in rows:
-            databases.rows(
-                context,
-                "INSERT INTO outbox (event_id, subject, message) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-                *(row[name] for name in ("event_id", "subject", "message")),
-            )
-    assert late and public
-    for context in CONTEXTS:
-        ids = [row["event_id"] for row in (*late, *public)]
-        databases.rows(context, "DELETE FROM inbox WHERE event_id = ANY ($1)", ids)
-    house.makeready("wait")
-    house.makeready("replicas", "rebuild")
-    house.makeready("wait")
+    deliver_late(house, databases, late, public)
     without_outbox = {name for name in databases.holding(*names) if not name.endswith(".outbox")}
     assert not without_outbox and not databases.of_company(demo_id)
-    assert list(beside.walk("/tickets"))[0]["title"] == "Stays cold"
+    assert next(beside.walk("/tickets"))["title"] == "Stays cold"
 
-    # An hour later, once the rows of the outboxes are gone as well, it is noted.
-    databases.rows("gateway", "UPDATE company SET ended_at = ended_at - interval '2 hours' WHERE id = $1", demo_id)
-
-    def purged() -> bool:
-        return (
-            databases.rows("gateway", "SELECT purged_at FROM company WHERE id = $1", demo_id)[0]["purged_at"]
-            is not None
-        )
-
-    for _ in range(3):  # each process looks twice a minute
-        try:
-            until(purged)
-            break
-        except AssertionError:
-            continue
-    assert purged() and not databases.holding(*names)
+    note_purge(databases, demo_id)
+    assert not databases.holding(*names)
     (entry,) = databases.rows("gateway", "SELECT * FROM audit WHERE action = 'sandbox.ended'")
     assert (entry["company_id"], entry["subject_id"]) == (beside.company_id, demo_id)
