@@ -63,7 +63,7 @@ from gateway.identity.actors.service import ActorsService
 from gateway.identity.administrators.service import AdministratorsService
 from gateway.identity.companies import queries as company_queries
 from gateway.identity.companies.service import CompaniesService
-from gateway.identity.companies.sweeps import LOOK_SECONDS, SandboxPurge
+from gateway.identity.companies.sweeps import FILL_SECONDS, LOOK_SECONDS, SandboxFilling, SandboxPurge
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.requests.service import RequestFeedService, RequestLogService
@@ -108,7 +108,7 @@ def assemble(settings: config.Config) -> App:
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
     own_rpcs = {**serve_identity(app, settings, checks, commands), **serve_sandboxes(app, clients, commands)}
-    purge_ended_sandboxes(app, clients)
+    fill_and_purge_sandboxes(app, clients)
     open_api(app, settings, clients, api_handler(app, settings, clients, OwnService(own_rpcs), checks))
     return app
 
@@ -179,8 +179,11 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks, command
     }
 
 
-def purge_ended_sandboxes(app: App, clients: Mapping[str, ServiceClient]) -> None:
-    """Deletes what the gateway has of ended sandboxes, and notes when nothing is left anywhere."""
+def fill_and_purge_sandboxes(app: App, clients: Mapping[str, ServiceClient]) -> None:
+    """Gives new sandboxes what they start with, deletes what the gateway has of ended ones, and notes when nothing is
+    left anywhere."""
+    filling = SandboxFilling(app.database, clients["svc-catalog"])
+    app.background("sandbox-filling", functools.partial(every_slot, filling.look, period_seconds=FILL_SECONDS))
     rows = CompanyRows(app.database, tables.metadata)
     purge = CompanyPurge(rows, functools.partial(company_queries.ended_companies, app.database))
     app.background("purge", purge.run)

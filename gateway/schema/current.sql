@@ -151,7 +151,9 @@ CREATE TABLE public.company (
     is_sandbox boolean DEFAULT false NOT NULL,
     sandbox_of bigint,
     clock_offset interval DEFAULT '00:00:00'::interval NOT NULL,
+    content text DEFAULT 'empty'::text NOT NULL,
     ended_at timestamp with time zone,
+    filled_at timestamp with time zone,
     console_purged_at timestamp with time zone,
     purged_at timestamp with time zone,
     CONSTRAINT company_clock_offset CHECK (((clock_offset >= '00:00:00'::interval) AND (clock_offset <=
@@ -159,6 +161,7 @@ CASE
     WHEN is_sandbox THEN '3650 days'::interval
     ELSE '00:00:00'::interval
 END))),
+    CONSTRAINT company_content CHECK (((content = 'empty'::text) OR ((content = 'copy'::text) AND (sandbox_of IS NOT NULL)))),
     CONSTRAINT company_ended CHECK (((ended_at IS NULL) OR (NOT active))),
     CONSTRAINT company_live CHECK ((is_sandbox OR ((sandbox_of IS NULL) AND (ended_at IS NULL)))),
     CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
@@ -490,6 +493,8 @@ CREATE INDEX ceremony_of_session ON public.ceremony USING btree (session_id);
 CREATE INDEX company_ended_sandboxes ON public.company USING btree (id) WHERE (ended_at IS NOT NULL);
 
 CREATE INDEX company_sandboxes ON public.company USING btree (sandbox_of, id) WHERE (sandbox_of IS NOT NULL);
+
+CREATE INDEX company_to_fill ON public.company USING btree (id) WHERE ((content <> 'empty'::text) AND (filled_at IS NULL));
 
 CREATE INDEX idempotency_note_leased_until ON public.idempotency_note USING btree (leased_until);
 

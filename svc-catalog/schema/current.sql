@@ -296,6 +296,13 @@ CREATE TABLE public.company (
     ended boolean DEFAULT false NOT NULL
 );
 
+CREATE TABLE public.copied_place (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    copied_from bigint NOT NULL,
+    id bigint NOT NULL
+);
+
 CREATE SEQUENCE public.floor_id
     START WITH 1
     INCREMENT BY 1
@@ -701,6 +708,9 @@ ALTER TABLE ONLY public.changes_to_touch
 
 ALTER TABLE ONLY public.company
     ADD CONSTRAINT company_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.copied_place
+    ADD CONSTRAINT copied_place_pkey PRIMARY KEY (company_id, kind, copied_from);
 
 ALTER TABLE ONLY public.floor
     ADD CONSTRAINT floor_pkey PRIMARY KEY (company_id, property_id, id);

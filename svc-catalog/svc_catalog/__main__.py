@@ -21,6 +21,7 @@ from makeready.catalog.v1 import (
     place_commands_pb2,
     place_search_pb2,
     places_pb2,
+    sandbox_copies_pb2,
     vendor_commands_pb2,
     vendor_details_pb2,
     vendors_pb2,
@@ -45,6 +46,7 @@ from svc_catalog.places.commands import PlaceCommandsService
 from svc_catalog.places.queries import ASSET_CHANGES, PROPERTY_CHANGES, UNIT_CHANGES
 from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
 from svc_catalog.places.tables import asset, property_, unit
+from svc_catalog.sandbox_copies import SandboxCopiesService
 from svc_catalog.search.indexing import Indexing
 from svc_catalog.search.service import MeterSearchService, PlaceSearchService
 from svc_catalog.vendors.commands import VendorCommandsService
@@ -110,6 +112,7 @@ def assemble(settings: config.Config) -> App:
         (meter_commands_pb2, MeterCommandsService(commands, links_url)),
         (place_search_pb2, PlaceSearchService(database)),
         (meter_search_pb2, MeterSearchService(database)),
+        (sandbox_copies_pb2, SandboxCopiesService(database, outbox, clocks)),
         (notices_pb2, NoticesService(database, importer, commands, outbox, links_url, clocks)),
     ]
     for contract, service in services:

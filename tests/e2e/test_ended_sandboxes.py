@@ -116,6 +116,23 @@ def files_of(system: System, company_id: int) -> list[str]:
     return [name for name in names if name.startswith((f"{company_id:022}", str(company_id)))]
 
 
+def test_a_sandbox_starts_as_a_copy_of_its_live_company(house: System, beside: Company) -> None:
+    words = ("company", "create", "Copy", "--sandbox", "--of", str(beside.company_id), "--content", "copy")
+    sandbox_id = house.makeready(*words)["company_id"]
+    sandbox = Company(house, sandbox_id, beside.email, {"write": house.mint(sandbox_id, "write", beside.email)})
+    write = sandbox.keys["write"]
+    until(lambda: house.get("/units", write).json["data"], "no unit is copied")
+    (unit,), (original,) = house.get("/units", write).json["data"], list(beside.walk("/units"))
+    assert (unit["external_id"], unit["property"]["name"]) == ("U1", "Stays Court")
+    assert unit["entity_id"] != original["entity_id"]
+    assert house.get("/tickets", write).json["data"] == [], "tickets are not copied"
+    # The other contexts know the copies, as they know any unit.
+    assert sandbox.create_ticket(unit["entity_id"], "A leak in the copy", "copy").status == 201
+    databases = Databases(house)
+    filled = "SELECT filled_at FROM company WHERE id = $1"
+    until(lambda: databases.rows("gateway", filled, sandbox_id)[0]["filled_at"], "the copy does not end")
+
+
 def deliver_late(house: System, databases: Databases, late: list[Any], public: list[Any]) -> None:
     """Has events that no consumer has applied yet arrive, and replicas built anew."""
     for context, rows in (("catalog", late), ("tickets", public)):

@@ -47,6 +47,7 @@ def add(commands: Commands) -> None:
             "external_id": {"metavar": "NAME", "required": False},
             "is_sandbox": {"flag": "--sandbox", "action": "store_true"},
             "sandbox_of": {"flag": "--of", "metavar": "ID", "type": types.record_id},
+            "content": {"required": False},
         },
         answer=_created,
     )

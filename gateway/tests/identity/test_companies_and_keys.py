@@ -92,6 +92,8 @@ async def test_a_sandbox_is_of_a_live_company_or_of_none(
 
     for fields, status in (
         ({"sandbox_of": company_id}, 422),  # only a sandbox is of a company
+        ({"is_sandbox": True, "content": pb.SANDBOX_CONTENT_COPY}, 422),  # there is nothing to copy
+        ({"content": pb.SANDBOX_CONTENT_COPY}, 422),
         ({"is_sandbox": True, "sandbox_of": alone.id}, 422),  # a sandbox has none
         ({"is_sandbox": True, "sandbox_of": 900_000}, 404),
     ):
@@ -107,6 +109,13 @@ async def test_a_sandboxs_keys_say_so_and_a_new_key_in_their_place_too(operator:
     live = (await operator("CreateCompany", pb.CreateCompanyRequest(name="Live"))).company
     minted = await operator("MintKey", pb.MintKeyRequest(company_id=live.id, scope=pb.SCOPE_READ))
     assert not minted.key.startswith("mk_test_")
+
+
+async def test_a_sandbox_says_what_it_starts_with(operator: Operator, company_id: int) -> None:
+    for content in (pb.SANDBOX_CONTENT_EMPTY, pb.SANDBOX_CONTENT_COPY):
+        request = pb.CreateCompanyRequest(name="Trial", is_sandbox=True, sandbox_of=company_id, content=content)
+        sandbox = (await operator("CreateCompany", request)).company
+        assert sandbox.content == content and not sandbox.HasField("filled_at"), "no svc-catalog has the company here"
 
 
 async def test_an_ended_sandbox_is_none_any_more(

@@ -235,3 +235,13 @@ make_followable(
     Follow("property_id", location, *_NAMED, "location_type", key="property_id"),
     beside=["searched_version"],
 )
+
+# What each row of a live company became in a sandbox that is a copy of it.
+copied_place = Table(
+    "copied_place",
+    metadata,
+    company_key(),
+    Column("kind", Text, primary_key=True),
+    Column("copied_from", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, nullable=False),
+)

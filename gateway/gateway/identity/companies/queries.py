@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, false, func, null, select, update
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Text,
+    and_,
+    bindparam,
+    case,
+    false,
+    func,
+    literal_column,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import Call, may_administer
@@ -28,6 +41,7 @@ _NEW_COMPANY = Statement(
         external_id=bindparam("external_id", type_=Text),
         is_sandbox=bindparam("is_sandbox", type_=Boolean),
         sandbox_of=bindparam("sandbox_of", type_=BigInteger),
+        content=bindparam("content", type_=Text),
     )
     .on_conflict_do_nothing(constraint="company_external_id")
     .returning(*_company.c)
@@ -54,6 +68,11 @@ _ENDED_COMPANY = Statement(
     )
     .returning(*_company.c)
 )
+_to_fill = (_company.c.content != literal_column("'empty'"), _company.c.filled_at.is_(None))
+_TO_FILL = Statement(
+    select(_company.c.id, _company.c.sandbox_of).where(*_to_fill, _company.c.ended_at.is_(None)).order_by(_company.c.id)
+)
+_FILLED = Statement(update(_company).where(_company.c.id == _company_id, *_to_fill).values(filled_at=CLOCK))
 _ENDED = Statement(select(_company.c.id).where(_company.c.ended_at.is_not(None)).order_by(_company.c.id))
 _TO_PURGE = Statement(
     select(_company.c.id, _company.c.ended_at, _company.c.console_purged_at)
@@ -120,6 +139,8 @@ class NewCompany(NamedTuple):
     is_sandbox: bool
     sandbox_of: int | None
     """The live company whose administrators administer the sandbox."""
+    content: str
+    """What the sandbox starts with."""
 
 
 async def new_company(connection: Connection, new: NewCompany) -> Record | None:
@@ -169,6 +190,16 @@ async def changed_company(connection: Connection, company_id: int, settings: Com
 async def ended_company(connection: Connection, company_id: int) -> Record:
     """Ends a sandbox."""
     return _present(await connection.row(_ENDED_COMPANY, company_id=company_id))
+
+
+async def sandboxes_to_fill(database: Database) -> list[Record]:
+    """id and sandbox_of of the sandboxes that lack some of what they start with."""
+    return await database.rows(_TO_FILL)
+
+
+async def note_filled(database: Database, company_id: int) -> None:
+    """Notes that a sandbox has all that it starts with."""
+    await database.execute(_FILLED, company_id=company_id)
 
 
 async def ended_companies(database: Database) -> list[int]:

@@ -10,6 +10,7 @@ from chassis.refusals import Refusal, invalid_request
 
 DEFAULT_TIMEZONE = "UTC"
 SANDBOXES_MAX = 5
+EMPTY, COPY = "empty", "copy"
 
 # A file of companies makes the names of a Secret's keys of it.
 _EXTERNAL_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
@@ -42,6 +43,12 @@ def check_owner(is_sandbox: bool, sandboxes: int) -> None:
         raise invalid_request(
             f"A company has at most {SANDBOXES_MAX} sandboxes; end one of them first.", "sandbox_of", status=422
         )
+
+
+def check_content(content: str, has_live_company: bool) -> None:
+    """Whether a company may start with this content. Raises Refusal."""
+    if content == COPY and not has_live_company:
+        raise invalid_request("Only a sandbox of a live company is a copy of one; name it.", "content", status=422)
 
 
 def check_is_sandbox(is_sandbox: bool) -> None:

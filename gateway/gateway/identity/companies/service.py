@@ -20,7 +20,10 @@ from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries
 from gateway.identity.companies.references import company_reference
 from gateway.identity.companies.rules import (
+    COPY,
+    EMPTY,
     SANDBOXES_MAX,
+    check_content,
     check_is_sandbox,
     check_new_sandbox,
     check_owner,
@@ -55,7 +58,8 @@ class CompaniesService:
             raise invalid_request(
                 "Only a sandbox is of another company; leave sandbox_of out.", "sandbox_of", status=422
             )
-        new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of)
+        content = COPY if request.content == pb.SANDBOX_CONTENT_COPY else EMPTY
+        new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of, content)
         if call.identity.kind == ADMINISTRATOR:
             check_new_sandbox(request.is_sandbox, external_id)
             if sandbox_of not in (None, call.identity.company_id):
@@ -75,6 +79,7 @@ class CompaniesService:
 
     async def _created(self, connection: Connection, new: queries.NewCompany, call: Call, *, is_zoned: bool) -> Record:
         """The new company, or the one that has its external id. is_zoned: whether its timezone was named."""
+        check_content(new.content, new.sandbox_of is not None)
         live = None
         if new.sandbox_of is not None:
             # Locked, so that two sandboxes that are made at once count each other.
@@ -92,7 +97,8 @@ class CompaniesService:
         await self.outbox.add(connection, company_reference(self.outbox, row, self.clock(), call.request_id))
         created: dict[str, object] = {"name": new.name, "timezone": new.timezone}
         created |= {"external_id": new.external_id} if new.external_id else {}
-        created |= {"is_sandbox": True, "sandbox_of": new.sandbox_of} if new.is_sandbox else {}
+        if new.is_sandbox:
+            created |= {"is_sandbox": True, "sandbox_of": new.sandbox_of, "content": new.content}
         await self._audit(connection, call, "company.created", row["id"], {}, created)
         return row
 
@@ -273,6 +279,10 @@ def _company(row: Record) -> pb.Company:
         sandbox_of=row["sandbox_of"],
     )
     message.clock_offset.FromTimedelta(row["clock_offset"])
+    if row["is_sandbox"]:
+        message.content = pb.SANDBOX_CONTENT_COPY if row["content"] == COPY else pb.SANDBOX_CONTENT_EMPTY
+    if row["filled_at"] is not None:
+        message.filled_at.FromDatetime(row["filled_at"])
     if row["ended_at"] is not None:
         message.ended_at.FromDatetime(row["ended_at"])
     if row["purged_at"] is not None:

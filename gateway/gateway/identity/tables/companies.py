@@ -43,6 +43,9 @@ company = Table(
     Column("clock_offset", Interval, nullable=False, server_default=text("'0'")),
     # The row of a company that was ended stays for good: it tells late events and replicas that nothing of it is kept.
     Column("ended_at", DateTime(timezone=True)),
+    # What a sandbox starts with, and when it had all of that.
+    Column("content", Text, nullable=False, server_default=text("'empty'")),
+    Column("filled_at", DateTime(timezone=True)),
     # When the console last said that it keeps nothing of it, and when nothing was left in any database.
     Column("console_purged_at", DateTime(timezone=True)),
     Column("purged_at", DateTime(timezone=True)),
@@ -51,6 +54,7 @@ company = Table(
     UniqueConstraint("external_id", name="company_external_id"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
     CheckConstraint("is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL", name="company_live"),
+    CheckConstraint("content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL", name="company_content"),
     CheckConstraint("ended_at IS NULL OR NOT active", name="company_ended"),
     CheckConstraint("num_nonnulls(console_purged_at, purged_at) = 0 OR ended_at IS NOT NULL", name="company_purged"),
     CheckConstraint(
@@ -61,4 +65,5 @@ company = Table(
     info=to_no_company("the row of a company that has ended says so"),
 )
 Index("company_sandboxes", company.c.sandbox_of, company.c.id, postgresql_where=company.c.sandbox_of.is_not(None))
+Index("company_to_fill", company.c.id, postgresql_where=text("content <> 'empty' AND filled_at IS NULL"))
 Index("company_ended_sandboxes", company.c.id, postgresql_where=company.c.ended_at.is_not(None))

@@ -38,9 +38,19 @@ def upgrade() -> None:
         "company", sa.Column("sandbox_of", sa.BigInteger(), sa.ForeignKey("company.id", name="company_sandbox_of"))
     )
     op.add_column("company", sa.Column("clock_offset", sa.Interval(), server_default=sa.text("'0'"), nullable=False))
-    for name in ("ended_at", "console_purged_at", "purged_at"):
+    op.add_column("company", sa.Column("content", sa.Text(), server_default=sa.text("'empty'"), nullable=False))
+    for name in ("ended_at", "filled_at", "console_purged_at", "purged_at"):
         op.add_column("company", sa.Column(name, sa.DateTime(timezone=True)))
     op.create_check_constraint("company_live", "company", "is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL")
+    op.create_check_constraint(
+        "company_content", "company", "content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL"
+    )
+    op.create_index(
+        "company_to_fill",
+        "company",
+        ["id"],
+        postgresql_where=sa.text("content <> 'empty' AND filled_at IS NULL"),
+    )
     op.create_check_constraint("company_ended", "company", "ended_at IS NULL OR NOT active")
     op.create_check_constraint(
         "company_purged", "company", "num_nonnulls(console_purged_at, purged_at) = 0 OR ended_at IS NOT NULL"

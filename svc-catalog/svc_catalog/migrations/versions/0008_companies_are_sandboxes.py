@@ -35,3 +35,11 @@ def upgrade() -> None:
     op.add_column("company", sa.Column("clock_offset", sa.Interval(), server_default=sa.text("'0'"), nullable=False))
     op.add_column("company", sa.Column("ended", sa.Boolean(), server_default=sa.text("false"), nullable=False))
     op.execute(_DELETES_ENTRIES)
+    op.create_table(
+        "copied_place",
+        sa.Column("company_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("copied_from", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("company_id", "kind", "copied_from"),
+    )
