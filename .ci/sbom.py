@@ -29,8 +29,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 BILL = "deploy/sbom.cdx.json"
 OWN = "makeready-"
-# The installer, and what makes the contracts' code and the reference's pages: the image's recipe removes them.
-REMOVED = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
+# The installer, and what makes the contracts' code, the reference's pages and the clients: the image's recipe removes
+# them.
+REMOVED = {"deno", "flit-core", "grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
 # Of the image.
 PYTHON = {"python_version": "3.11", "python_full_version": "3.11.99", "sys_platform": "linux"}
 LICENCE_MAX = 60  # characters; a longer one is the whole text of it

@@ -147,7 +147,7 @@ def test_the_bill_of_materials_has_what_the_image_has() -> None:
         expected = version if name.startswith("makeready-") else locked[name]
         assert component["version"] == expected or name == "deprecated", name
         assert component["licenses"], name
-    removed = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
+    removed = {"deno", "flit-core", "grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
     assert locked.keys() - by_name.keys() == {"async-timeout", *removed}  # for older Pythons
     needs = {dependency["ref"]: dependency.get("dependsOn", []) for dependency in bill["dependencies"]}
     assert "makeready-cli" in needs["makeready"]

@@ -41,13 +41,14 @@ TOOLS = ("testkit", "openapi", "bench", "sdk/python")
 INSTALLER = "deploy/local/install.py"
 # What the contracts' code is made from.
 CODE_FROM = ("proto/generate.py", "proto/makeready/**/*.proto", "requirements*.lock")
-# What the reference's pages are made from (`openapi/reference/served.py`).
+# What the gateway serves below /docs is made from (`openapi/reference/served.py`, `sdk/build.py`).
 PAGES_FROM = (
     "openapi/reference/*.py",
     "gateway/gateway/pages/openapi.json",
     "docs/events.md",
     "docs/changes.md",
     "docs/feed.md",
+    "docs/clients.md",
     "docs/paging.md",
     "docs/sync.md",
     "docs/testing.md",
@@ -56,9 +57,20 @@ PAGES_FROM = (
     "docs/quickstart/*",
     "docs/feed/*",
     "docs/sync/*",
+    # The client libraries, which it serves beside the pages.
+    "sdk/build.py",
+    "sdk/*/*.md",
+    "sdk/python/pyproject.toml",
+    "sdk/python/examples/*.py",
+    "sdk/python/makeready_client/**/*.py",
+    "sdk/python/makeready_client/testing/*.json",
+    "sdk/typescript/pack.py",
+    "sdk/typescript/package.json",
+    "sdk/typescript/src/*.ts",
     INSTALLER,
 )
 CODE = ROOT / "proto" / "gen" / "makeready" / "retried.py"
+CLIENTS = "gateway/gateway/pages/clients"
 FIRST_PAGE = ROOT / "gateway" / "gateway" / "pages" / "docs.html"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
@@ -117,10 +129,12 @@ def make_code(purpose: str) -> None:
 
 
 def make_pages(stamp: str) -> None:
-    """Writes the pages that the gateway serves below /docs, and then their stamp. Raises InstallError."""
-    done = run([str(PYTHON), "-P", "-m", "reference.served"], PYTHONPATH="openapi")
-    if done.returncode != 0:
-        raise InstallError(f"the reference's pages cannot be made: {(done.stderr.splitlines() or ['no reason'])[-1]}")
+    """Writes the pages and clients that the gateway serves below /docs, and then their stamp. Raises InstallError."""
+    for command in (["-m", "reference.served"], ["sdk/build.py", CLIENTS]):
+        done = run([str(PYTHON), "-P", *command], PYTHONPATH="openapi")
+        if done.returncode != 0:
+            reason = (done.stderr.splitlines() or ["no reason"])[-1]
+            raise InstallError(f"the reference's pages cannot be made: {reason}")
     (VENV / "made-pages").write_text(stamp)
 
 

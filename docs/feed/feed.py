@@ -1,6 +1,5 @@
 """Sends notices and move-ins of a property-management system (PMS) from a CSV file, each once, however often it runs.
 
-    pip install makeready-client
     MAKEREADY_API_KEY=mk_… MAKEREADY_BASE_URL=https://HOST/api/v1 python3 feed.py yardi occupancy.csv
 
 Columns: id, kind (notice or move-in), unit (its external_id), date, lease_start, lease_end, first_name, last_name,

@@ -1,5 +1,5 @@
 # 1. Your key: a company administrator mints one of scope write in the console, under Keys.
-# pip install makeready-client; set MAKEREADY_API_KEY and MAKEREADY_BASE_URL.
+# Install the client as /docs/clients says; set MAKEREADY_API_KEY and MAKEREADY_BASE_URL.
 from datetime import timedelta
 
 from makeready_client import Makeready, models

@@ -10,7 +10,7 @@ from pathlib import Path
 from reference import html, site
 from reference.events import Schema
 from reference.resources import Pages
-from reference.words import FEED, FEED_FILE, GUIDE, PAGING, QUICKSTART_FILES, SYNC, SYNC_FILE, TESTING
+from reference.words import CLIENTS, FEED, FEED_FILE, GUIDE, PAGING, QUICKSTART_FILES, SYNC, SYNC_FILE, TESTING
 
 # Where a guide's program stands on its page.
 PROGRAM = "<!-- The program, {}, stands here in the reference. -->"
@@ -24,6 +24,7 @@ http://localhost:3000/hooks` posts them to your machine, signed, without a tunne
 def pages(document: Schema, catalogue: str, changes: str) -> dict[str, str]:
     """The whole text of each page by its path. catalogue, changes: Markdown."""
     guides = {
+        "docs/clients": ("Client libraries", CLIENTS.read_text()),
         "docs/paging": ("Pages, limits and retries", PAGING.read_text()),
         "docs/sync": ("Keeping a copy in step", _with_program(SYNC, SYNC_FILE)),
         "docs/feed": ("A feed from your PMS", _with_program(FEED, FEED_FILE)),

@@ -29,10 +29,8 @@ def files() -> dict[str, str]:
     files_by_path["index.js"] = site.search_index(document, pages)
     programs = (*words.GUIDE_FILES, words.SYNC_FILE, words.FEED_FILE)
     files_by_path |= {f"{file.name}.txt": file.read_text() for file in programs}
-    guides = {"events": _catalogue().lstrip()} | {
-        file.stem: file.read_text()
-        for file in (CHANGES, words.GUIDE, words.PAGING, words.SYNC, words.FEED, words.TESTING)
-    }
+    markdown = (CHANGES, words.CLIENTS, words.GUIDE, words.PAGING, words.SYNC, words.FEED, words.TESTING)
+    guides = {"events": _catalogue().lstrip()} | {file.stem: file.read_text() for file in markdown}
     files_by_path |= {f"{name}.md.txt": text for name, text in guides.items()}
     events = json.dumps(asyncapi.of_events(document), ensure_ascii=False)
     return files_by_path | {"llms.txt": _index(document, guides), "asyncapi.json": events}

