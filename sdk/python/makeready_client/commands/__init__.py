@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from makeready_client.commands.assistants import MCP
 from makeready_client.commands.command import Command
 from makeready_client.commands.deliveries import TEST_DELIVERY
 from makeready_client.commands.forwarding import LISTEN, RESEND
@@ -18,6 +19,7 @@ COMMANDS: tuple[Command, ...] = (
     EVENTS_TAIL,
     LOGS,
     LISTEN,
+    MCP,
     RESEND,
     SYNC,
     TEST_DELIVERY,
