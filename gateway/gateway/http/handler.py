@@ -54,7 +54,7 @@ class ApiHandler:
         route, field = UNKNOWN, ""
         operation: Operation | None = None
         ids: tuple[str, ...] = ()
-        query = ""
+        path = query = ""
         try:
             path, query = request.target()
             if "%" in path:
@@ -88,7 +88,7 @@ class ApiHandler:
         if request.caller is not None and operation is not None:
             self._requests.add(request, operation, ids, query, answer, field, seconds)
         elif operation is None and reply.status >= 400:
-            self._requests.add_without_operation(request, answer, seconds)
+            self._requests.add_without_operation(request, path, query, answer, seconds)
         return reply
 
     async def _answer(self, operation: Operation, ids: tuple[str, ...], query: str, request: Request) -> Reply:

@@ -219,7 +219,7 @@ class RequestLog:
         self._bodies_bytes += size
         return bodies
 
-    def add_without_operation(self, request: Request, reply: Reply, seconds: float) -> None:
+    def add_without_operation(self, request: Request, path: str, query: str, reply: Reply, seconds: float) -> None:
         """Notes the refusal of a path that does not exist or does not take the verb, if the request has a key."""
         key = bearer.presented(request.headers.getall("Authorization", ()))
         if key is None or not rules.keeps(self._kept, reply.status, request.method):
@@ -227,7 +227,6 @@ class RequestLog:
         if len(self._callerless) >= CALLERLESS_MAX:
             DROPPED.inc()
             return
-        path, query = request.target()
         answered = Answered(
             self._clock() - seconds, 0, 0, request.id, request.method, None, (path,), query, "", reply.status, seconds,
             "", len(reply.body), reply.body, False, request.address, request.headers.get("User-Agent", ""), "",

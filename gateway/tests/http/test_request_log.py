@@ -108,7 +108,8 @@ async def test_two_gateways_and_a_restart_log_every_answered_request_once(
 
     async def load(port: int, key: str) -> None:
         api = Api(port)
-        for path in ("/whoami", "/tickets/secret@example.com", "/tickets?cursor=ada@example.com", "/whoami") * 5:
+        hostile = ("/tickets/secret@example.com", "/tickets?cursor=ada@example.com", "/ada@example.com/%FF?q=ada")
+        for path in ("/whoami", *hostile, "/whoami") * 5:
             ids.append((await api.get(path, key)).header("X-Request-Id") or "")
 
     for _ in range(2):
@@ -121,9 +122,9 @@ async def test_two_gateways_and_a_restart_log_every_answered_request_once(
     for gateway in gateways:
         assert await gateway.stop() == 0
     requests = await listed(operator, company_id)
-    assert len(ids) == 160 and sorted(request.request_id for request in requests) == sorted(ids)
+    assert len(ids) == 200 and sorted(request.request_id for request in requests) == sorted(ids)
     refused = await listed(operator, company_id, status="4xx")
-    assert len(refused) == 80 and all(request.message.endswith(".") for request in refused)
+    assert len(refused) == 120 and all(request.message.endswith(".") for request in refused)
     assert len(await listed(operator, company_id, status="400", code="invalid_cursor", route="/tickets")) == 40
     assert "example.com" not in str(requests)
     request = (await operator("GetRequest", pb.GetRequestRequest(request_id=ids[0]))).request
