@@ -28,6 +28,7 @@ FIELDS = {
     "external_id": "external id",
     "permission_to_enter": "permission to enter",
     "preferred_access_time": "the best time",
+    "quiet_since": "quiet since",
     "room_instance": "which room",
 }
 # The values of a change that have a word other than themselves.
