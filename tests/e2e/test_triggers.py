@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Iterator, Mapping
+import zoneinfo
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testkit.patience import until
-from testkit.prepared import prepare_state
 
 from .system import Answer, Company, System
 
@@ -32,21 +31,9 @@ EVENTS = (
 
 
 @pytest.fixture(scope="module")
-def trial(states: Path) -> Iterator[System]:
-    """A system of its own: the tests ask for everything that a sandbox has."""
-    running = System(states / "triggers", MAKEREADY_DEMO="0")
-    prepare_state(running.state, demo=False)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
-
-
-@pytest.fixture(scope="module")
-def sandbox(trial: System) -> Company:
+def sandbox(system: System) -> Company:
     # Its morning comes at 18:00 or 19:00 UTC: in most hours of the day, yesterday's work is not overdue there yet.
-    return trial.company("Trial", "--sandbox", "--timezone", "Pacific/Honolulu")
+    return system.company("Trial", "--sandbox", "--timezone", "Pacific/Honolulu")
 
 
 def trigger(
@@ -78,8 +65,8 @@ def test_each_event_happens_without_a_record_named_and_again(sandbox: Company, e
     assert first["event_id"] != second["event_id"]
 
 
-def test_all_ten_may_come_at_once_to_a_new_sandbox(trial: System) -> None:
-    company = trial.company("New", "--sandbox")
+def test_all_ten_may_come_at_once_to_a_new_sandbox(system: System) -> None:
+    company = system.company("New", "--sandbox")
     key = company.key_for(len(EVENTS))
     with ThreadPoolExecutor(len(EVENTS)) as at_once:
         answers = list(at_once.map(lambda event: trigger(company, event, key=key), EVENTS))
@@ -193,17 +180,36 @@ def test_a_repeat_is_answered_as_the_first_was_and_causes_nothing(sandbox: Compa
     assert (other.status, other.code) == (409, "idempotency_mismatch")
 
 
-def test_only_a_writing_key_of_a_sandbox_with_an_administrator_may_trigger(trial: System, sandbox: Company) -> None:
-    live = trial.company("Live")
+def test_only_a_writing_key_of_a_sandbox_with_an_administrator_may_trigger(system: System, sandbox: Company) -> None:
+    live = system.company("Live")
     answer = trigger(live, "ticket.created")
     assert (answer.status, answer.code) == (404, "not_found")
     assert trigger(live, "ticket.created", key=live.keys["read"]).status == 403
     assert trigger(sandbox, "ticket.created", key=sandbox.keys["read"]).status == 403
-    of_nobody = trial.mint(sandbox.company_id, "write")
+    of_nobody = system.mint(sandbox.company_id, "write")
     answer = trigger(sandbox, "ticket.created", key=of_nobody)
     assert (answer.status, answer.code) == (422, "created_by_missing")
     assert events_of(live) == [] and list(live.walk("/properties")) == []
     # Another sandbox's records are as good as none.
-    other = trial.company("Other", "--sandbox")
+    other = system.company("Other", "--sandbox")
     ticket_id = causes(sandbox, "ticket.created")["data"]["entity_id"]
     assert trigger(other, "ticket.stale", {"ticket_id": ticket_id}).status == 404
+
+
+@pytest.mark.parametrize("timezone", ["Pacific/Kiritimati", "Pacific/Honolulu", "America/St_Johns"])
+def test_mornings_are_those_of_the_sandboxs_clock(system: System, timezone: str) -> None:
+    company = system.company(f"In {timezone}", "--sandbox", "--timezone", timezone)
+    key, zone = company.key_for(30), zoneinfo.ZoneInfo(timezone)
+    today = datetime.datetime.now(zone).date() + datetime.timedelta(days=40)
+    for hour, days_ago in ((5, 2), (7, 1)):
+        at = datetime.datetime.combine(today, datetime.time(hour), zone)
+        advanced = system.post("/sandbox/clock", key, {"advance_to": at.isoformat()}, f"{timezone} {hour}")
+        assert advanced.status == 202, advanced
+        until(lambda: system.get("/sandbox/clock", key).json["status"] == "ready")
+        over = (today - datetime.timedelta(days=days_ago)).isoformat()
+        assert trigger(company, "inspection.stale", key=key).json["data"]["scheduled_date"] == over
+        assert trigger(company, "pm.stale", key=key).json["data"]["due_date"] == over
+        for event in ("turn.task.stale", "ticket.stale", "vendor.hold"):
+            caused = trigger(company, event, key=key)
+            assert caused.status == 201
+            assert at <= datetime.datetime.fromisoformat(caused.json["occurred_at"]) < at + datetime.timedelta(hours=1)
