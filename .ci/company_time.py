@@ -25,6 +25,7 @@ REAL = {
         "dependencies.clocks.real",  # a signature
     },
     "svc-webhooks/svc_webhooks/dispatch/queries/claims.py": {"uptime", "func.now", "func.clock_timestamp"},  # leases
+    "svc-webhooks/svc_webhooks/dispatch/sandboxes.py": {"self._clocks.real"},  # how far a clock is ahead
     "svc-webhooks/svc_webhooks/dispatch/scheduler.py": {"clocks.real"},  # slots of live companies
     "svc-webhooks/svc_webhooks/dispatch/sender.py": {"uptime", "self._clocks.real"},  # a lease's age, a signature
     "svc-webhooks/svc_webhooks/events/queries/events.py": {"clock_timestamp()"},  # to which the offset is added

@@ -20,6 +20,7 @@ LOOK_SECONDS = 60.0
 AT_ONCE = 8
 SECONDS_MAX = 60.0  # of a slot's sweep, so that no sandbox holds up the others for long
 HUNG_FOR_SECONDS = 60.0  # after the last call of an advance
+MOVED = datetime.timedelta(seconds=1)  # the machine's own clock may be set by less
 DUE = "delivery.due"
 
 log = structlog.stdlib.get_logger(__name__)
@@ -36,6 +37,7 @@ class Sandboxes:
         self.retention: list[Retention] = []
         self._expired: dict[int, datetime.date] = {}  # by sandbox, the day of its clock
         self._swept: dict[int, datetime.datetime] = {}  # by sandbox, the last slot
+        self._ahead: dict[int, datetime.timedelta] = {}  # by sandbox, at the last look
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._hung: dict[int, tuple[float, set[str]]] = {}
         self._begun: dict[int, asyncio.Task[None]] = {}
@@ -44,14 +46,21 @@ class Sandboxes:
         """Sweeps each sandbox soon after a slot of its own clock, and after the live companies, until cancelled."""
         while True:
             try:
-                sandboxes = await self._clocks.sandboxes()
-                due = [sandbox for sandbox in sandboxes if self._swept.get(_id(sandbox)) != self._slot(sandbox)]
+                due = await self.due()
                 if due:
                     await self._scheduler.live_ones_are_swept(SECONDS_MAX)
                 await self.sweep(due)
             except Unavailable as error:
                 log.warning("sandboxes_wait", reason=str(error))
             await asyncio.sleep(min(self._scheduler.period_seconds, LOOK_SECONDS))
+
+    async def due(self) -> Sequence[Companies]:
+        """The sandboxes whose clock has had a slot since they were swept. One whose clock was moved since the last call
+        is left to its advance, which counts the attempts."""
+        sandboxes = await self._clocks.sandboxes()
+        before, self._ahead = self._ahead, {_id(each): each.clock() - self._clocks.real() for each in sandboxes}
+        moved = {key for key, ahead in self._ahead.items() if ahead - before.get(key, ahead) > MOVED}
+        return [each for each in sandboxes if _id(each) not in moved and self._swept.get(_id(each)) != self._slot(each)]
 
     async def sweep(self, sandboxes: Sequence[Companies]) -> None:
         """Sweeps each as of its own clock."""

@@ -260,3 +260,21 @@ async def test_retries_tests_and_pauses_have_the_sandboxs_instants(
     for name in ("created_at", "paused_at", "secret_since"):
         assert began <= getattr(details.subscription, name).ToDatetime(datetime.UTC) <= now() + 50 * DAY, name
     assert details.next_sweep_at.ToDatetime(datetime.UTC) > began
+
+
+async def test_a_sandbox_whose_clock_is_moving_is_left_to_its_advance(
+    sandbox_id: int, sandboxes_database: Database, authority: Authority, receivers: dict[str, Receiver]
+) -> None:
+    async with advancing(sandboxes_database, sandbox_id, authority, receivers) as advance:
+
+        async def is_due() -> bool:
+            return sandbox_id in [sandbox.sandbox_id for sandbox in await advance.sandboxes.due()]
+
+        began = await advance.began()
+        assert await is_due()  # at a process's start
+        await advance.sandboxes.sweep([await advance.clocks.sandbox(sandbox_id)])
+        assert not await is_due()
+        for hours in (1, 2):
+            await advance.to(began + hours * HOUR)
+            assert not await is_due()
+        assert await is_due()
