@@ -221,7 +221,8 @@ def _sandboxes(_request: Any, who: Identity) -> Any:
 
 
 def _new_sandbox(request: Any, who: Identity) -> Any:
-    return pb.CreateCompanyResponse(company=pb.Company(id=104, name=request.name, is_sandbox=True))
+    company = pb.Company(id=104, name=request.name, is_sandbox=True, content=request.content)
+    return pb.CreateCompanyResponse(company=company)
 
 
 def administrators() -> Sequence[administrators_pb.Administrator]:

@@ -176,10 +176,15 @@ async def test_a_sandbox_is_made_once(administrator: Browser, stubs: Stubs) -> N
     requests = stubs.called("identity.CompaniesService/CreateCompany")
     assert {request.idempotency_key for request in requests} == {form["act"]}
     assert {(request.name, request.is_sandbox, request.sandbox_of) for request in requests} == {("Third", True, 0)}
+    assert {request.content for request in requests} == {pb.SANDBOX_CONTENT_EMPTY}
+    assert "Third is made. It is empty" in (await administrator.get("/settings/sandboxes")).words
+    await administrator.send("/settings/sandboxes", name="Twin", content="copy")
+    assert stubs.called("identity.CompaniesService/CreateCompany").pop().content == pb.SANDBOX_CONTENT_COPY
+    assert "Twin is made. Its records arrive within minutes" in (await administrator.get("/settings/sandboxes")).words
     for name in ("", "   "):
         await administrator.get("/settings/sandboxes")
         reply = await administrator.send("/settings/sandboxes", name=name)
-        assert reply.status == 422 and len(stubs.called("identity.CompaniesService/CreateCompany")) == 2
+        assert reply.status == 422 and len(stubs.called("identity.CompaniesService/CreateCompany")) == 3
     stubs.answers["identity.CompaniesService/CreateCompany"] = _full
     await administrator.get("/settings/sandboxes")
     reply = await administrator.send("/settings/sandboxes", name="Sixth")

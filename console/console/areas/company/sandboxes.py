@@ -20,16 +20,19 @@ LIST = "identity.CompaniesService/ListSandboxes"
 CREATE = "identity.CompaniesService/CreateCompany"
 END = "identity.CompaniesService/EndSandbox"
 ID_DIGITS_MAX = 18
+CONTENTS = (("empty", "nothing"), ("copy", "a copy of the properties, units and assets"))
 
 
 def _form(timezone: str) -> Form:
     return Form(
-        pb.CreateCompanyRequest(timezone=timezone),
+        pb.CreateCompanyRequest(timezone=timezone, content=pb.SANDBOX_CONTENT_EMPTY),
         [
             Field("name", "Name", "What it is for, such as First trial.", required=True,
                   more={"maxlength": "200"}),
             Field("timezone", "Time zone", "That of the live company, unless you change it.", required=True,
                   more={"list": "zones"}),
+            Field("content", "Starts with", "Never people, tickets or leases.", kind="select", choices=CONTENTS,
+                  required=True),
         ],
     )  # fmt: skip
 
@@ -65,7 +68,9 @@ async def create(context: PageContext) -> web.StreamResponse:
     created = await send(context, CREATE, form)
     if created is None:
         return await _sandboxes(context, form.status, form)
-    return context.redirect(PATH, f"{created.company.name} is made. It is empty: open it, then mint a key there.")
+    is_copy = created.company.content == pb.SANDBOX_CONTENT_COPY
+    holds = "Its records arrive within minutes" if is_copy else "It is empty"
+    return context.redirect(PATH, f"{created.company.name} is made. {holds}: open it, then mint a key there.")
 
 
 async def show_end(context: PageContext) -> web.StreamResponse:
