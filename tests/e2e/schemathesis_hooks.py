@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 import schemathesis
@@ -102,6 +103,7 @@ def make_true(body: dict[str, Any], path: str) -> None:
         body.clear()
         body["advance_by"] = "PT0S"
     body.update(visible(body))
+    set_apart(body.get("readings", ()))
     if "destination_url" in body:
         body["destination_url"] = WORLD["destination_url"]
     if "event" in body:  # which record goes with the event of a trigger, no schema says
@@ -127,6 +129,13 @@ def make_true(body: dict[str, Any], path: str) -> None:
         body.pop("predecessor_transition_id", None)
         if body.get("lease_end_date"):
             body["lease_end_date"] = max(body["lease_end_date"], body["lease_start_date"])
+
+
+def set_apart(readings: Iterable[dict[str, Any]]) -> None:
+    """Gives each reading another period, which ends after it starts."""
+    for number, reading in enumerate(readings):
+        reading["period_start"] = f"2026-01-01T00:00:{number % 60:02}Z"
+        reading["period_end"] = f"2026-02-01T00:{number // 60:02}:00Z"
 
 
 def fit_each_other(change: dict[str, Any]) -> None:
