@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from makeready_client.commands.assistants import MCP
+from makeready_client.commands.clock import CLOCK
 from makeready_client.commands.command import Command
 from makeready_client.commands.deliveries import TEST_DELIVERY
 from makeready_client.commands.forwarding import LISTEN, RESEND
@@ -24,6 +25,7 @@ COMMANDS: tuple[Command, ...] = (
     SYNC,
     TEST_DELIVERY,
     TRIGGER,
+    CLOCK,
 )
 GROUPS = {"list": "the records of a kind", "events": "events as they happen"}
 """The help of each first word that several commands share."""
