@@ -10,6 +10,7 @@ from console.areas.account import pages as account
 from console.areas.board import actions as board_actions
 from console.areas.board import endings, forgetting, notices_and_move_ins
 from console.areas.board import pages as board
+from console.areas.clock import pages as clock
 from console.areas.company import audit, sandboxes
 from console.areas.company import people as administrators
 from console.areas.company import settings as company
@@ -327,6 +328,7 @@ PAGES = (
          (deliveries.RESEND,)),
     Page("GET", "/events", events.list_events, ADMINISTRATORS, (events.LIST, *events.SHOWS),
          menu=(INTEGRATIONS, events.HERE, "pulse")),
+    Page("GET", "/events/between", events.between, ADMINISTRATORS, (events.LIST,), panel="What happened"),
     Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations notified"),
     Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
     Page("GET", "/events/found", events.search_hits, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
@@ -348,6 +350,10 @@ PAGES = (
     Page("POST", "/imports/{import_id}/delete", imports.delete, ADMINISTRATORS),
     Page("GET", "/imports/{import_id}/rejects", imports.download_rejects, ADMINISTRATORS),
     Page("GET", "/imports/{import_id}/mapping", imports.download_mapping, ADMINISTRATORS),
+    # clock
+    Page("GET", clock.PATH, clock.show, ADMINISTRATORS, (clock.GET,), menu=(INTEGRATIONS, clock.HERE, "clock"),
+         in_sandboxes=True),
+    Page("POST", clock.PATH, clock.advance, ADMINISTRATORS, (clock.GET, clock.ADVANCE)),
     # company
     Page("GET", company.PATH, company.show_settings, ADMINISTRATORS, company.SHOWS,
          menu=(COMPANY, company.HERE, "gear")),

@@ -16,6 +16,7 @@ from makeready.identity.v1 import administrators_pb2 as administrators_pb
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2 as usage_pb
 from makeready.identity.v1 import requests_pb2 as requests_pb
+from makeready.identity.v1 import sandbox_pb2 as sandbox_pb
 from makeready.identity.v1 import sessions_pb2 as sessions_pb
 from makeready.identity.v1 import staff_commands_pb2 as staff_pb
 from makeready.tickets.v1 import pm_tasks_pb2 as pm_pb
@@ -591,6 +592,26 @@ def _count_tasks(_request: Any, who: Identity) -> Any:
     return pm_pb.CountPmTasksResponse(today="2026-11-22", overdue=1, this_week=2, later=1, next=pm_tasks()[1])
 
 
+def clock(**values: Any) -> Any:
+    """The answer about a clock that has been advanced by a day; `values` are fields of it."""
+    fields = {
+        "now": "2026-11-20T17:20:02.114901Z",
+        "status": "ready",
+        "start": "2026-11-19T17:20:02.114901Z",
+        "target": "2026-11-20T17:20:02.114901Z",
+        "done": {"inspection.stale": 1, "ticket.stale": 3, "delivery.failed": 2},
+        "waiting": None,
+        "next_due": {"at": "2026-11-20T19:02:11.500000Z", "event": "ticket.stale"},
+    }
+    return sandbox_pb.GetSandboxClockResponse(
+        document=documents_pb.Document(json=json.dumps(fields | values).encode(), entity_id=101)
+    )
+
+
+def _clock(_request: Any, _who: Identity) -> Any:
+    return clock()
+
+
 def sample_answers() -> dict[str, Any]:
     return {
         **samples_board.answers(HOSTILE),
@@ -615,6 +636,8 @@ def sample_answers() -> dict[str, Any]:
         "identity.CompaniesService/GetCompany": _company,
         "identity.CompaniesService/ListSandboxes": _sandboxes,
         "identity.CompaniesService/CreateCompany": _new_sandbox,
+        "identity.SandboxClockService/GetSandboxClock": _clock,
+        "identity.SandboxClockService/AdvanceSandboxClock": sandbox_pb.AdvanceSandboxClockResponse(),
         "identity.AdministratorsService/ListAdministrators": _administrators,
         "identity.AdministratorsService/InviteAdministrator": administrators_pb.InviteAdministratorResponse(
             administrator=administrators()[1], link=LINK

@@ -130,6 +130,7 @@ QUERIES = {
     "/audit/recent": "",
     "/events/panel": "kind=ticket&id=102",
     "/events/home": "",
+    "/events/between": "since=2026-01-01T00:00:00Z&until=2026-12-31T00:00:00Z",
     "/requests/panel": "request_id=5c1f0b8a5c1f0b8a5c1f0b8a",
     "/events/found": "q=nothing",
     "/places/found": "q=alder",

@@ -42,6 +42,7 @@ class Page:
     and its word in the menu, with an icon; empty: it stands in none. due: it opens although a second factor is due.
     panel: the name of a part of other pages, "Tickets", that they show by `panels.include`; empty: it is a whole page.
     uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
+    in_sandboxes: the menu of a live company leaves it out.
     """
 
     method: str
@@ -53,6 +54,7 @@ class Page:
     due: bool = False
     panel: str = ""
     uploads: int = 0
+    in_sandboxes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,8 @@ class PageContext:
 
     @property
     def navigation(self) -> Navigation:
-        return Navigation(self.site.pages, self.session.kind)
+        is_sandbox = self.session.who is not None and self.session.who.is_sandbox
+        return Navigation(self.site.pages, self.session.kind, is_sandbox)
 
     def new_form_token(self, path: str) -> str:
         """The value of the hidden field of a form that is sent to this path."""

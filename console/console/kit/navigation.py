@@ -14,7 +14,7 @@ MENU = (
     "Home",
     *("Tickets", "Turn board", "Inspections", "Upkeep", "Notices"),
     *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
-    *("API keys", "Webhooks", "Events", "Requests", "Imports"),
+    *("API keys", "Webhooks", "Events", "Requests", "Clock", "Imports"),
     *("Settings", "Sandboxes", "Administrators", "Audit log"),
 )
 SHORTCUTS = ("/", "/tickets", "/board")
@@ -33,6 +33,8 @@ class Line(Protocol):
     def kinds(self) -> Collection[str]: ...
     @property
     def menu(self) -> tuple[str, str, str] | None: ...
+    @property
+    def in_sandboxes(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,18 @@ class Navigation:
 
     lines: Sequence[Line]
     kind: str
+    is_sandbox: bool
+    """Whether they work in a sandbox."""
 
     @property
     def menu(self) -> Mapping[str, Sequence[Entry]]:
         """The entries by group, in the order of MENU."""
         groups: dict[str, list[Entry]] = {}
-        entries = [Entry(line.path, *line.menu) for line in self.lines if line.menu and self.kind in line.kinds]
+        entries = [
+            Entry(line.path, *line.menu)
+            for line in self.lines
+            if line.menu and self.kind in line.kinds and (self.is_sandbox or not line.in_sandboxes)
+        ]
         for entry in sorted(entries, key=lambda entry: MENU.index(entry.words)):
             groups.setdefault(entry.group, []).append(entry)
         return groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -235,6 +236,18 @@ async def panel(context: PageContext) -> web.StreamResponse:
         "events/panel.html", record_events=record_events, kind=kind, record=record,
         older=events.HasField("next_before_event_id"), host_of=host_of,
     )  # fmt: skip
+
+
+async def between(context: PageContext) -> web.StreamResponse:
+    """The events from one instant to another, the newest first."""
+    request = pb.ListEventsRequest(limit=SHOWN)
+    try:
+        for name, stamp in (("since", request.since), ("until", request.until)):
+            stamp.FromDatetime(datetime.datetime.fromisoformat(context.query.get(name, "")))
+    except (ValueError, OverflowError):
+        raise web.HTTPNotFound from None
+    page = await context.rpcs.call(LIST, request)
+    return context.render("events/between.html", events=page.events, has_more=page.HasField("next_before_event_id"))
 
 
 async def home(context: PageContext) -> web.StreamResponse:
