@@ -97,7 +97,7 @@ async def test_a_sandbox_is_of_a_live_company_or_of_none(
         ({"is_sandbox": True, "sandbox_of": alone.id}, 422),  # a sandbox has none
         ({"is_sandbox": True, "sandbox_of": 900_000}, 404),
     ):
-        request = pb.CreateCompanyRequest(name="Trial", **fields)  # type: ignore[arg-type]
+        request = pb.CreateCompanyRequest(name="Trial", **fields)
         assert (await refused(operator, "CreateCompany", request)).status == status
 
 
