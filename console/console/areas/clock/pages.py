@@ -87,8 +87,8 @@ def _instant(text: str | None) -> datetime.datetime | None:
     return None if text is None else datetime.datetime.fromisoformat(text)
 
 
-def _progress(now: datetime.datetime, start: datetime.datetime | None, target: datetime.datetime | None) -> int:
+def _progress(now: datetime.datetime | None, start: datetime.datetime | None, target: datetime.datetime | None) -> int:
     """How far the last advance is, in percent."""
-    if start is None or target is None or target <= start:
+    if now is None or start is None or target is None or target <= start:
         return 100
     return max(0, min(100, int(100 * (now - start) / (target - start))))
