@@ -11,7 +11,7 @@ POOLED = svc-tickets/tests gateway/tests/http/test_revocation.py svc-webhooks/te
   --deselect svc-tickets/tests/tickets/test_changes_lost.py::test_a_connection_lost_around_the_commit_reports_the_true_outcome
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas templates pictures vendor release-contracts k8s census lock sbom version images
+.PHONY: help run demo test coverage repeat platform poolers alarms lint quick bench bench-console bench-companies soak soak-clock soak-copies soak-rolls soak-sdk soak-events hostile install install-test proto openapi sdk schemas templates pictures vendor release-contracts k8s census lock sbom version images
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -66,6 +66,9 @@ soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every 
 
 soak-copies: install-test  ## Copies by /changes under kills: every record equal to the lists, to the byte (30 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.mirror $(ARGS)
+
+soak-clock: install-test  ## Advances of a sandbox's clock under 200 kills: each event once, at its instant (about 10 minutes)
+	@PYTHONPATH=. .venv/bin/python -m tests.chaos.clock_kills $(ARGS)
 
 soak-rolls: install-test  ## Replicas rolled, frozen, killed and lost, in the times of the Kubernetes manifests (4 minutes)
 	@MAKEREADY_ROLLS_SCALE=1 .venv/bin/python -P -m pytest -q tests/chaos/test_pods_roll.py
