@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import http.server
 import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,6 +28,7 @@ UTC, HOUR, DAY = datetime.UTC, datetime.timedelta(hours=1), datetime.timedelta(d
 ZONES = {zone.key: zone for zone in map(ZoneInfo, ("America/New_York", "Asia/Kathmandu", "Pacific/Auckland"))}
 LADDER = [datetime.timedelta(hours=hours) for hours in (0, 1, 2, 4, 8, 24)]
 STALE: list[models.EventKey] = ["ticket.stale", "inspection.stale", "turn.task.stale"]
+WRITERS = 3
 EVENTS: list[models.EventKey] = [
     "ticket.created",
     "ticket.status_changed",
@@ -227,8 +229,7 @@ def test_a_receiver_that_fails_is_tried_by_the_ladder_of_the_sandboxs_clock(
     created = client.sandbox.create_trigger(event="ticket.created")
     advance(client, advance_by="P2D")
     assert receiver_on_loopback.accepted["/fails-four-times"] == [created.event_id]
-    deliveries = list(client.webhooks.list_deliveries(parked))
-    (delivery,) = deliveries
+    (delivery,) = client.webhooks.list_deliveries(parked)
     assert (delivery.state, len(receiver_on_loopback.events["/fails"])) == ("parked", 6)
     started = [attempt.started_at for attempt in delivery.attempts]
     assert [instant - started[0] for instant in started] == pytest.approx(LADDER, abs=datetime.timedelta(minutes=1))
@@ -251,3 +252,44 @@ def test_each_of_the_ten_events_can_be_triggered_and_arrives(
     advance(client, advance_by="PT1H")
     arrived = Counter(receiver_on_loopback.accepted["/ten"])
     assert {event.event_id for event in triggered} <= set(arrived) and set(arrived.values()) == {1}
+
+
+def test_a_write_beside_an_advance_has_the_instant_that_the_clock_then_says(system: System, stack: ExitStack) -> None:
+    sandbox = system.company("Writers beside an advance", "--sandbox")
+    client = client_of(sandbox, stack)
+    sandbox.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    sandbox.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    (unit,) = client.units.list()
+    rows = [
+        {"external_id": f"T{n}", "property": "P1", "title": "Cold", "category": "HVAC", "source": "resident_portal"}
+        for n in range(40)
+    ]
+    sandbox.import_rows("tickets", rows)
+    written: list[tuple[float, float, str]] = []
+    is_over = threading.Event()
+
+    def write(writer: int, key: str) -> None:
+        number = 0
+        while not is_over.is_set() and number < 100:
+            number += 1
+            body = {"unit_id": unit.entity_id, "title": f"Tap {number}", "category": "Leak"}
+            begun = time.monotonic()
+            answer = system.post("/tickets", key, body, f"writer {writer} {number}")
+            assert answer.status == 201, answer
+            written.append((begun, time.monotonic(), answer.json["created_at"]))
+
+    keys = [system.mint(sandbox.company_id, "write", sandbox.email) for _ in range(WRITERS)]
+    writers = [threading.Thread(target=write, args=pair) for pair in enumerate(keys)]
+    for writer in writers:
+        writer.start()
+    end = advance(client, advance_by="P30D")
+    is_over.set()
+    for writer in writers:
+        writer.join()
+    assert len(written) > WRITERS and end.done["ticket.stale"] >= 400
+    for begun, _, created_at in written:
+        earlier = [other for _, ended, other in written if ended < begun]
+        assert not earlier or max(earlier) <= created_at
+    # Those that time makes are in the order in which they were stored.
+    instants = [event.occurred_at for event in client.events.list(event="ticket.stale", limit=200).page().data]
+    assert len(instants) == 200 and instants == sorted(instants)
