@@ -65,6 +65,8 @@ _LOCAL = tuple(
     ip_network(block)
     for block in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 )
+# The private blocks in which clouds have their metadata: those of Amazon and of Google.
+_METADATA = tuple(ip_network(block) for block in ("fd00:ec2::/32", "fd20:ce::/32"))
 
 HTTPS_PORT, HTTP_PORT, PORT_MAX = 443, 80, 65535
 _URL = re.compile(r"(?P<scheme>(?ai:https?))://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
@@ -140,9 +142,9 @@ def parse(url: str, *, overridden: Collection[str] = (), may_be_local: bool = Fa
 
 
 def is_local(address: Address) -> bool:
-    """Whether a packet to `address` ends on this machine or in a private network."""
+    """Whether a packet to `address` ends on this machine or in a private network, and at no metadata of a cloud."""
     address = unwrapped(address)
-    return any(address in block for block in _LOCAL)
+    return any(address in block for block in _LOCAL) and not any(address in block for block in _METADATA)
 
 
 def is_public(address: Address) -> bool:

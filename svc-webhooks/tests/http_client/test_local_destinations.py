@@ -28,6 +28,8 @@ LOCAL = [
 NEVER = [
     "http://169.254.169.254/latest/meta-data",
     "http://[fe80::1]/",
+    "http://[fd00:ec2::254]/latest/meta-data",
+    "http://[fd20:ce::254]/",
     "http://0.0.0.0:8000/",
     "http://[::]/",
     "http://224.0.0.1/",
@@ -79,7 +81,7 @@ async def test_with_it_none_leads_to_metadata_or_is_read_in_two_ways(authority: 
     assert resolver.asked == []
 
 
-@pytest.mark.parametrize("answer", ["169.254.169.254", "100.64.0.1", "0.0.0.0", "fe80::1", "ff02::1"])
+@pytest.mark.parametrize("answer", ["169.254.169.254", "100.64.0.1", "0.0.0.0", "fe80::1", "fd00:ec2::254", "ff02::1"])
 async def test_a_name_that_leads_elsewhere_is_refused_at_creation_and_at_each_send(
     authority: Authority, answer: str
 ) -> None:
