@@ -124,7 +124,8 @@ class Consumer:
         if (company := inbox.metadata.tables.get("company")) is not None:
             # Nothing of a company that has ended comes back.
             to_apply = to_apply.where(~sa.exists().where(company.c.id == offered.c.company_id, company.c.ended))
-        self._record = Statement(to_apply)
+        # In the order of their ids, which ascend with time. A join has none of its own.
+        self._record = Statement(to_apply.order_by(fresh.c.event_id))
         self._known = Statement(sa.select(inbox.c.event_id).where(inbox.c.event_id == sa.func.any(ids)))
         producer = param("producer", sa.Text)
         self._since = Statement(sa.select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))

@@ -15,7 +15,7 @@ from chassis.changes.tables import add_change_tables
 from chassis.db import belonging
 from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Consumer, inbox_table
-from chassis.messaging.outbox import Outbox, outbox_table
+from chassis.messaging.outbox import Outbox, outbox_table, uuid7
 from chassis.messaging.transport import Transport
 from chassis.replicas.tables import Replica, company_replica, replica_table
 from chassis.writes import purging
@@ -222,6 +222,21 @@ async def test_a_consumer_applies_no_event_of_an_ended_company(database: Databas
     assert await consumer.store(events, by="outbox") == 0, "all are noted, so none is asked for again"
     assert sorted(applied) == [LIVE, 9]
     assert (await rows_in(database))["inbox"] == 3
+
+
+async def test_a_consumer_applies_events_in_the_order_of_their_ids(database: Database) -> None:
+    applied: list[str] = []
+
+    async def apply(_connection: Connection, events: list[events_pb2.Event]) -> None:
+        applied.extend(event.event_id for event in events)
+
+    clients: dict[str, ServiceClient] = {}
+    consumer = Consumer("svc-boats", database, inbox, Transport("nats://127.0.0.1:1", "t"), apply, {}, clients)  # type: ignore[arg-type]
+    ids = sorted(str(uuid7()) for _ in range(500))
+    await consumer.store(
+        [events_pb2.Event(event_id=event_id, company_id=LIVE) for event_id in reversed(ids)], by="nats"
+    )
+    assert applied == ids
 
 
 def test_a_table_says_whose_its_rows_are() -> None:
