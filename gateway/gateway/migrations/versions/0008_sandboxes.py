@@ -15,6 +15,11 @@ revision: str = "0008_sandboxes"
 down_revision: str | None = "0007_request_log"
 branch_labels: str | Sequence[str] | None = None
 depends_on: str | Sequence[str] | None = None
+locks: dict[str, str] = {
+    "api_key": "ACCESS EXCLUSIVE",
+    "administrator": "ACCESS EXCLUSIVE",
+    "company": "ACCESS EXCLUSIVE",
+}
 
 # See chassis.writes.audit.deletes_entries.
 _DELETES_ENTRIES = """CREATE FUNCTION delete_audit_of_ended_company(ended_id bigint, rows integer) RETURNS bigint
