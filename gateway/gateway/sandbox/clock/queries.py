@@ -1,6 +1,7 @@
 """The SQL statements about advances, named for what they return or do.
 
-Leases run by PostgreSQL's clock. A process that has lost its lease finds another token, and changes nothing.
+Leases run by PostgreSQL's clock. A process that has lost its lease finds another token, and changes nothing. Each
+statement locks the company's row before that of the advance, as the beginning of an advance does.
 """
 
 from __future__ import annotations
@@ -119,9 +120,12 @@ async def renew(database: Database, tokens: Sequence[uuid.UUID], seconds: float)
 _MOVE = Statement(
     sql(
         """
-WITH mine AS (
-    UPDATE advance SET done = cast(:done AS jsonb), missing = NULL, missing_since = NULL
-    WHERE lease_token = :token AND finished_at IS NULL
+WITH locked AS (
+    SELECT c.id FROM advance AS a JOIN company AS c ON c.id = a.company_id WHERE a.lease_token = :token
+    FOR NO KEY UPDATE OF c
+), mine AS (
+    UPDATE advance SET done = cast(:done AS jsonb), missing = NULL, missing_since = NULL FROM locked
+    WHERE company_id = locked.id AND lease_token = :token AND finished_at IS NULL
     RETURNING company_id
 )
 UPDATE company SET clock_offset = greatest(clock_offset, least(:clock_offset, :offset_max)) FROM mine
@@ -168,10 +172,13 @@ async def miss(database: Database, advance: Advance, service: str) -> None:
 _FINISH = Statement(
     sql(
         """
-WITH mine AS (
+WITH locked AS (
+    SELECT c.id FROM advance AS a JOIN company AS c ON c.id = a.company_id WHERE a.lease_token = :token
+    FOR NO KEY UPDATE OF c
+), mine AS (
     UPDATE advance SET done = cast(:done AS jsonb), finished_at = clock_timestamp(), missing = NULL,
-        missing_since = NULL
-    WHERE lease_token = :token AND finished_at IS NULL
+        missing_since = NULL FROM locked
+    WHERE company_id = locked.id AND lease_token = :token AND finished_at IS NULL
     RETURNING company_id
 )
 UPDATE company SET version = version + 1 FROM mine WHERE company.id = mine.company_id

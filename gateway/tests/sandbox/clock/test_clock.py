@@ -16,6 +16,8 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.schedule import instants
+from chassis.schedule.clocks import OFFSET_MAX
+from gateway.sandbox.clock import queries
 from gateway.sandbox.clock.rules import SERVICES
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.identity.v1 import identity_pb2, sandbox_pb2
@@ -169,6 +171,42 @@ async def test_a_second_advance_waits_for_the_first(sandbox: Sandbox) -> None:
     assert (await sandbox.clock())["target"] == before["target"]
     assert (await sandbox.advance("two", advance_by="P1D")).status == 202
     assert instant((await sandbox.ready())["target"]) - instant(before["target"]) >= DAY
+
+
+async def test_a_step_and_a_new_advance_lock_their_rows_in_one_order(sandbox: Sandbox, database: Database) -> None:
+    """Otherwise each holds what the other waits for: the second one locks the company first."""
+    sandbox.clocks.away.add(TICKETS)
+    assert (await sandbox.advance(advance_by="P1D")).status == 202
+
+    async def token() -> Any:
+        async with database.connection() as connection:
+            return await connection.raw.fetchval(
+                "SELECT lease_token FROM advance WHERE company_id = $1", sandbox.company_id
+            )
+
+    await eventually(token)
+    advance = queries.Advance(sandbox.company_id, instants.now() + DAY, await token())
+
+    async def finish() -> None:
+        async with database.transaction() as connection:
+            await queries.finish(connection, advance)
+
+    for step in (queries.move(database, advance, HOUR, OFFSET_MAX), finish()):
+        async with database.connection() as connection, connection.raw.transaction():
+            await connection.raw.execute("SELECT FROM company WHERE id = $1 FOR UPDATE", sandbox.company_id)
+            task = asyncio.ensure_future(step)
+
+            async def waits() -> Any:
+                async with database.connection() as other:
+                    return await other.raw.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+
+            await eventually(waits)
+            await connection.raw.execute(
+                "SELECT FROM advance WHERE company_id = $1 FOR UPDATE NOWAIT", sandbox.company_id
+            )
+        await task
+    sandbox.clocks.away.clear()
+    assert (await sandbox.clock())["status"] == "ready"
 
 
 @pytest.mark.parametrize(
