@@ -1,1 +1,1 @@
-"""The requests of API keys."""
+"""The clock of a sandbox."""
