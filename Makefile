@@ -38,7 +38,8 @@ platform: install-test  ## The tests that need more than wheels of the machine (
 	@MAKEREADY_REQUIRE=base-image,docker,kubectl,npm,packages,podman,release-before .venv/bin/python -m pytest \
 	  bench/tests/test_bench.py deploy/k8s/tests deploy/local/tests/test_servers.py \
 	  gateway/tests/http/test_oldest_dependencies.py \
-	  tests/e2e/test_beside_the_release.py tests/e2e/test_typescript_client.py sdk/typescript/tests $(ARGS)
+	  tests/e2e/test_beside_the_release.py tests/e2e/test_framework_receivers.py tests/e2e/test_typescript_client.py \
+	  sdk/typescript/tests $(ARGS)
 	@$(MAKE) --no-print-directory poolers
 
 poolers: install-test  ## The services' tests on Debian's PostgreSQL with TLS (verify-full), through PgBouncer in both modes
