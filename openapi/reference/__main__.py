@@ -73,7 +73,9 @@ def _made() -> Iterator[tuple[Path, str]]:
     described = clients.described(contract)
     for name, text in python_client.modules(described).items():
         yield PYTHON_CLIENT / name, text
-    yield PYTHON_CLIENT / "testing" / "contract.json", fakes.text(contract)
+    played = fakes.contract(contract)
+    yield PYTHON_CLIENT / "testing" / "contract.json", fakes.text(played)
+    yield TYPESCRIPT_CLIENT / "contract.ts", fakes.module(played)
     for name, text in typescript_client.modules(described).items():
         yield TYPESCRIPT_CLIENT / name, text
 

@@ -18,7 +18,7 @@ from chassis.records.bodies import Between, Id, Text
 from gateway.http.answers.records import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX, WAIT_SECONDS_MAX
 from gateway.http.routes import OPERATIONS
-from reference import clients, deliveries, records
+from reference import clients, deliveries, records, typescript_client
 from reference.errors import ERRORS
 from reference.events import EVENTS, Schema
 from reference.words import WRITES
@@ -220,6 +220,17 @@ def _marked(marker: object) -> Schema:
     return {}
 
 
-def text(document: Schema) -> str:
-    """The contract as it is printed."""
-    return msgspec.json.encode(contract(document)).decode() + "\n"
+def text(played: Schema) -> str:
+    """The contract as JSON."""
+    return msgspec.json.encode(played).decode() + "\n"
+
+
+def module(played: Schema) -> str:
+    """The contract as a module of TypeScript, which holds its examples to the types of their models."""
+    types = "".join(f"  {name}: models.{name};\n" for name in played["examples"])
+    return (
+        typescript_client.HEAD.format("The contract as the fake for tests reads it.")
+        + 'import type { Contract } from "./fake.ts";\nimport type * as models from "./models.ts";\n\n'
+        + f"/** The models that have an example, by name. */\nexport interface Examples {{\n{types}}}\n\n"
+        + f"export const contract: Contract = {text(played).rstrip()};\n"
+    )

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import httpx
 import pytest
 
 from makeready_client import Makeready, models
 from makeready_client.testing import FakeApi
+from testkit.typescript import node
 
 from .system import System
 from .writes import ALL, NOBODYS, READINGS, SUBSCRIPTION, House, Write
 
+ROOT = Path(__file__).resolve().parents[2]
+# Of the fakes' keys.
+SCOPES: dict[str, Literal["read", "write", "webhook_only"]] = {
+    "read": "read",
+    "write": "write",
+    "webhook_only": "webhook_only",
+}
 COMPARED_HEADERS = ("Service-Error-Param", "Allow", "WWW-Authenticate", "X-Idempotent-Replay")
 # Refused by rules between records or rows, and of a photo's address; the fakes do not keep these.
 OF_RECORDS = ({"predecessor_transition_id": NOBODYS}, {"photo_url": "ftp://photos.test/1.jpg"}, READINGS.refused[1])
@@ -154,7 +163,7 @@ def house(system: System) -> House:
     return house
 
 
-def test_the_fakes_answer_as_the_system_does(house: House) -> None:
+def test_the_fakes_answer_as_the_system_does(house: House, tmp_path: Path) -> None:
     of_live_companies = [write for write in ALL if "/sandbox/" not in write.name]
     calls = [*reads(), *(call for write in of_live_companies for call in writes(house, write))]
     house.system.makeready("wait")
@@ -165,18 +174,34 @@ def test_the_fakes_answer_as_the_system_does(house: House) -> None:
     keys = {pair: house.another_key(pair[1]) for pair in pairs}
     expected = {call.name: outcome(answered(house.system, call, keys)) for call in calls}
     assert len(expected) == len(calls) > 250
-    scopes = {"read": "read", "write": "write", "webhook_only": "webhook_only"}
-    api = FakeApi(keys=scopes)  # type: ignore[arg-type]
+    for language, responses in {
+        "Python": in_python(calls, records),
+        "TypeScript": in_typescript(calls, records, tmp_path),
+    }.items():
+        faked = {call.name: outcome(response) for call, response in zip(calls, responses, strict=True)}
+        differing = [(name, faked[name], answer) for name, answer in expected.items() if faked[name] != answer]
+        assert (language, differing) == (language, [])
+
+
+def in_python(calls: Sequence[Call], records: Sequence[dict[str, Any]]) -> list[httpx.Response]:
+    """The answers of the Python client's fake."""
+    api = FakeApi(keys=SCOPES)
     for record in records:
         api.add(record)
     with httpx.Client(transport=api) as client:
-        faked = {
-            call.name: outcome(
-                client.request(call.method, api.base_url + call.path, headers=headers(call), content=call.body)
-            )
+        return [
+            client.request(call.method, api.base_url + call.path, headers=headers(call), content=call.body)
             for call in calls
-        }
-    assert [(name, faked[name], answer) for name, answer in expected.items() if faked[name] != answer] == []
+        ]
+
+
+def in_typescript(calls: Sequence[Call], records: Sequence[dict[str, Any]], folder: Path) -> list[httpx.Response]:
+    """The answers of the TypeScript client's fake."""
+    sent = [{"method": call.method, "path": call.path, "headers": headers(call), "body": call.body} for call in calls]
+    question = json.dumps({"keys": SCOPES, "records": records, "calls": sent})
+    done = node(folder, ROOT / "sdk" / "typescript" / "tests" / "fake.ts", stdin=question)
+    assert done.returncode == 0, done.stderr
+    return [httpx.Response(status, headers=more, text=text) for status, more, text in json.loads(done.stdout)]
 
 
 def headers(call: Call, key: str | None = None) -> dict[str, str]:

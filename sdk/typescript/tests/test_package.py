@@ -97,6 +97,7 @@ def test_an_error_has_the_field_and_the_page_that_the_headers_name(tmp_path: Pat
 def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> None:
     """As deno checks them, which has the compiler of TypeScript."""
     imports = {"@makeready/client": (PROJECT / "src" / "index.ts").as_uri()}
+    imports |= {"@makeready/client/testing": (PROJECT / "src" / "testing.ts").as_uri()}
     config = tmp_path / "deno.json"
     config.write_text(json.dumps({"compilerOptions": OPTIONS, "imports": imports}))
     blocks = re.findall(r"```ts\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
@@ -105,11 +106,13 @@ def test_sources_examples_and_the_readme_have_strict_types(tmp_path: Path) -> No
     readme.write_text(
         'import { DatabaseSync } from "node:sqlite";\n'
         'import { type Batch, Makeready, Mirror, SqliteStore, errors, webhooks } from "@makeready/client";\n'
+        'import { SECRET, fakeApi, record, signed } from "@makeready/client/testing";\n'
         "const client = new Makeready();\n"
         "declare const [cursor, rawBody, request, secret]: [string, Uint8Array, Request, string];\n"
         "declare const snapshot: { resumeCursor: string };\n"
         "declare function handle(one: unknown): Promise<void>;\ndeclare function store(one: unknown): Promise<void>;\n"
         f"{{{body}}}\nvoid [DatabaseSync, Makeready, errors, webhooks, cursor, snapshot];\n"
+        "void [SECRET, fakeApi, record, signed];\n"
     )
     done = deno("check", "--config", str(config), *map(str, PROGRAMS), str(readme))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -121,6 +124,7 @@ def test_tsc_finds_the_packages_types_strict(tmp_path: Path) -> None:
     from_npm(tmp_path, "typescript@5", "@types/node@22", "express@5", "@types/express@5", "fastify@5")
     installed(tmp_path)
     programs = [*PROJECT.glob("examples/*.ts"), ROOT / "docs" / "quickstart" / "quickstart.ts"]
+    programs.append(PROJECT / "tests" / "testing.ts")
     for program in programs:
         shutil.copy(program, tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
@@ -157,6 +161,37 @@ def test_a_mirror_gives_its_store_batches_and_begins_again_where_it_must(tmp_pat
         "an outage is outlasted": ["Error: enough", [1, 2, 3]],
         "kinds": ["units,tickets", "TypeError: no such kinds: cats"],
         "read in part": [True, [True]],
+    }
+
+
+def test_programs_are_given_records_deliveries_and_an_api_for_their_tests(tmp_path: Path) -> None:
+    done = node(tmp_path, PROJECT / "tests" / "testing.ts")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "records": [
+            ["Tap", "Elm Court", 1, None, "Kitchen tap drips"],
+            [3, "On Hold"],
+            "TypeError: Ticket.property has no field nam",
+            "TypeError: the contract has no example of Tickets",
+        ],
+        "deliveries": [True, "ticket.created", "ticket.created", "SignatureInvalid", "SignatureInvalid"],
+        "what is written is read again": [
+            ["Tap", "Open", "Loft", 7],
+            [True, True],
+            [True, True, None, [True]],
+            [True, False, "NotFound"],
+        ],
+        "lists have pages and mirrors copies": [[3, 3, 2], 8, {"units": 2}, None, 9],
+        "events": 10,
+        "refusals": [
+            [2, {"unit_id": 4, "title": "Tap", "category": "Leak"}],
+            [True, True],
+            "TypeError: no such code: nonsense",
+            "TypeError: no list has records of the type cat",
+            ["read", "InsufficientScope"],
+            "Unauthorized",
+            "AbortError",
+        ],
     }
 
 
