@@ -12,7 +12,6 @@ from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from chassis.db.statements import Statement, param
 from chassis.refusals import Refusal, Unavailable
-from chassis.runtime.failpoints import failpoint
 from chassis.writes.purging import CompanyRows
 from console import tables
 from console.files import Files
@@ -52,7 +51,6 @@ class SandboxPurge:
         if not listed.company_ids:
             return
         photos_deleted = await photos.delete_of_companies(self._files, set(listed.company_ids))
-        failpoint("purge-photos")
         for company_id in listed.company_ids:
             # Files first: each has its name in a row.
             for row in await self._database.rows(_FILES, company_id=company_id):

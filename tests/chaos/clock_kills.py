@@ -27,7 +27,7 @@ from .harness import Harness, running_harness
 from .soak_kills import Killer
 
 KILLS, APART_SECONDS = 200, (0.3, 1.5)
-TICKETS, INSPECTIONS = 24, 40
+TICKETS, INSPECTIONS, DAYS_MIN = 24, 40, 4
 THRESHOLD, DAY = datetime.timedelta(hours=72), datetime.timedelta(days=1)
 # An event has the instant that the clock says when it fires: the due one, and what a restart takes.
 RESTART = datetime.timedelta(minutes=30)
@@ -103,7 +103,7 @@ async def advanced(harness: Harness, *, seed: int, kills: int, apart_seconds: tu
     killing = asyncio.create_task(killer.run(kills))
     days = 0
     try:
-        while not killing.done():
+        while days < DAYS_MIN or not killing.done():
             days += 1
             await clock.advance(days)
         await killing

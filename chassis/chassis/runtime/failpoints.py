@@ -36,12 +36,12 @@ POINTS = (
     "day-detached",  # a partition that is due is detached, not dropped
     "day-dropped",  # one of a day's partitions is dropped
     "feed-shortened",  # some of a company's oldest events are deleted from its feed, their day is not dropped
+    "sandbox-shortened",  # some of a sandbox's oldest events are deleted, others not
     "replay-queued",  # some of a replay's deliveries are due, others not yet
     "trigger-step",  # a trigger of a sandbox has done some of its steps, and not the next
     "erasure-begun",  # a subscription is deleted, its history not
     "erasure-batch",  # some of its history is deleted
     "purge-batch",  # some rows of an ended sandbox are deleted
-    "purge-photos",  # its photos are deleted, its imports not
 )
 
 _SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}

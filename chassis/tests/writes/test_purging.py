@@ -159,8 +159,9 @@ async def test_a_purge_that_is_cut_off_anywhere_is_finished_by_the_next(
 
     batches = 0
 
-    def dies(_point: str) -> None:
+    def dies(point: str) -> None:
         nonlocal batches
+        assert point == "purge-batch"
         batches += 1
         if batches == killed + 1:
             raise KilledError
