@@ -136,6 +136,20 @@ async def test_a_file_makes_a_sandbox_and_makes_no_sandbox_of_a_company(
         await ensure(text.replace("true", "false"), keys=False)
 
 
+async def test_a_file_says_what_a_sandbox_starts_with(ensure: Ensure, operator: Operator, name: str) -> None:
+    text = f"companies: [{{external_id: {name}, name: Tour, sandbox: true, content: demo}}]"
+    with pytest.raises(CommandError, match="only a sandbox starts with any"):
+        await ensure(text.replace("true", "false"), keys=False)
+    assert kinds(await ensure(text, keys=False)) == [("company", name, "create")]
+    assert kinds(await ensure(text, keys=False)) == []
+    assert kinds(await ensure(text.replace(", content: demo", ""), keys=False)) == []
+    listed = (await operator("ListCompanies", pb.ListCompaniesRequest())).companies
+    contents = [company.content for company in listed if company.external_id == name]
+    assert contents == [pb.SANDBOX_CONTENT_DEMO]
+    with pytest.raises(CommandError, match="started with the content demo"):
+        await ensure(text.replace("content: demo", "content: empty"), keys=False)
+
+
 async def test_a_file_makes_a_company_once_and_a_check_says_what_differs(
     ensure: Ensure, operator: Operator, api: Api, name: str, tmp_path: Path
 ) -> None:

@@ -180,11 +180,16 @@ async def test_a_sandbox_is_made_once(administrator: Browser, stubs: Stubs) -> N
     assert "Third is made. It is empty" in (await administrator.get("/settings/sandboxes")).words
     await administrator.send("/settings/sandboxes", name="Twin", content="copy")
     assert stubs.called("identity.CompaniesService/CreateCompany").pop().content == pb.SANDBOX_CONTENT_COPY
-    assert "Twin is made. Its records arrive within minutes" in (await administrator.get("/settings/sandboxes")).words
+    page = await administrator.get("/settings/sandboxes")
+    assert "Twin is made. Its records arrive within minutes" in page.words
+    assert "Empty Demo records A copy of" in page.words
+    await administrator.send("/settings/sandboxes", name="Tour", content="demo")
+    assert stubs.called("identity.CompaniesService/CreateCompany").pop().content == pb.SANDBOX_CONTENT_DEMO
+    assert "Tour is made. Its records arrive within minutes" in (await administrator.get("/settings/sandboxes")).words
     for name in ("", "   "):
         await administrator.get("/settings/sandboxes")
         reply = await administrator.send("/settings/sandboxes", name=name)
-        assert reply.status == 422 and len(stubs.called("identity.CompaniesService/CreateCompany")) == 3
+        assert reply.status == 422 and len(stubs.called("identity.CompaniesService/CreateCompany")) == 4
     stubs.answers["identity.CompaniesService/CreateCompany"] = _full
     await administrator.get("/settings/sandboxes")
     reply = await administrator.send("/settings/sandboxes", name="Sixth")

@@ -63,7 +63,7 @@ from gateway.identity.actors.service import ActorsService
 from gateway.identity.administrators.service import AdministratorsService
 from gateway.identity.companies import queries as company_queries
 from gateway.identity.companies.service import CompaniesService
-from gateway.identity.companies.sweeps import FILL_SECONDS, LOOK_SECONDS, SandboxFilling, SandboxPurge
+from gateway.identity.companies.sweeps import LOOK_SECONDS, SandboxPurge
 from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.requests.service import RequestFeedService, RequestLogService
@@ -74,6 +74,7 @@ from gateway.identity.usage.service import KeyUsageService
 from gateway.sandbox.clock.advances import Advances
 from gateway.sandbox.clock.contexts import ContextClocks
 from gateway.sandbox.clock.service import SandboxClockService
+from gateway.sandbox.filling import FILL_SECONDS, SandboxFilling
 from gateway.sandbox.triggers.service import TriggersService
 from makeready.common.v1 import idempotency_pb2, lookup_pb2
 from makeready.events.v1 import replicas_pb2
@@ -107,8 +108,9 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
-    own_rpcs = {**serve_identity(app, settings, checks, commands), **serve_sandboxes(app, clients, commands)}
-    fill_and_purge_sandboxes(app, clients)
+    staff = StaffService(app.database, Importer(app.database, outbox, schema.idempotency, app.clocks))
+    own_rpcs = {**serve_identity(app, settings, checks, commands, staff), **serve_sandboxes(app, clients, commands)}
+    fill_and_purge_sandboxes(app, clients, staff)
     open_api(app, settings, clients, api_handler(app, settings, clients, OwnService(own_rpcs), checks))
     return app
 
@@ -130,9 +132,10 @@ def serve_sandboxes(app: App, clients: Mapping[str, ServiceClient], commands: Co
     }
 
 
-def serve_identity(app: App, settings: config.Config, checks: KeyChecks, commands: CommandRunner) -> OwnRpcs:
+def serve_identity(
+    app: App, settings: config.Config, checks: KeyChecks, commands: CommandRunner, staff: StaffService
+) -> OwnRpcs:
     """Serves the RPCs about companies, people and keys; returns those of integrations."""
-    outbox = commands.outbox
     passwords = Passwords()
     companies = CompaniesService(app.database, commands, instants.now, passwords)
     app.serve(_service(identity_pb2, "CompaniesService"), companies)
@@ -147,8 +150,6 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks, command
     app.background("request-days", requests.make_days)
     app.background("request-retention", functools.partial(every_slot, requests.drop_days))
     app.serve(_service(actors_pb2, "ActorsService"), ActorsService(app.database, app.issuer))
-    importer = Importer(app.database, outbox, schema.idempotency, app.clocks)
-    staff = StaffService(app.database, importer)
     app.serve(_service(staff_pb2, "StaffService"), staff)
     lookup = app.finds(IDENTIFIED)
     links = Links(settings.console_url, AccountAudit(commands.audit), instants.now)
@@ -179,10 +180,10 @@ def serve_identity(app: App, settings: config.Config, checks: KeyChecks, command
     }
 
 
-def fill_and_purge_sandboxes(app: App, clients: Mapping[str, ServiceClient]) -> None:
+def fill_and_purge_sandboxes(app: App, clients: Mapping[str, ServiceClient], staff: StaffService) -> None:
     """Gives new sandboxes what they start with, deletes what the gateway has of ended ones, and notes when nothing is
     left anywhere."""
-    filling = SandboxFilling(app.database, clients["svc-catalog"])
+    filling = SandboxFilling(app.database, clients, staff, app.issuer.as_service())
     app.background("sandbox-filling", functools.partial(every_slot, filling.look, period_seconds=FILL_SECONDS))
     rows = CompanyRows(app.database, tables.metadata)
     purge = CompanyPurge(rows, functools.partial(company_queries.ended_companies, app.database))

@@ -161,7 +161,7 @@ CASE
     WHEN is_sandbox THEN '3650 days'::interval
     ELSE '00:00:00'::interval
 END))),
-    CONSTRAINT company_content CHECK (((content = 'empty'::text) OR ((content = 'copy'::text) AND (sandbox_of IS NOT NULL)))),
+    CONSTRAINT company_content CHECK (((content = 'empty'::text) OR ((content = 'copy'::text) AND (sandbox_of IS NOT NULL)) OR ((content = 'demo'::text) AND is_sandbox))),
     CONSTRAINT company_ended CHECK (((ended_at IS NULL) OR (NOT active))),
     CONSTRAINT company_live CHECK ((is_sandbox OR ((sandbox_of IS NULL) AND (ended_at IS NULL)))),
     CONSTRAINT company_name CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),

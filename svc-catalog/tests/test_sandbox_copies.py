@@ -11,7 +11,9 @@ import pytest
 from chassis.auth.identity import SERVICE, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
+from makeready.catalog.v1 import places_pb2
 from makeready.catalog.v1 import sandbox_copies_pb2 as pb
+from makeready.common.v1 import documents_pb2
 from makeready.events.v1 import events_pb2
 from svc_catalog import sandbox_copies
 
@@ -116,5 +118,15 @@ async def test_only_a_sandbox_that_has_arrived_is_filled(
         await make_company(database, other.id, **company_is)
     with pytest.raises(Refusal) as refused:
         await copy_some(company, other)
+    assert refused.value.status == 404
+    assert await other.list("properties") == []
+
+
+async def test_the_gateway_itself_imports_into_sandboxes_alone(other: Any, database: Database) -> None:
+    await make_company(database, other.id, is_sandbox=False)
+    gateway = Identity(SERVICE, "gateway", company_id=other.id)
+    row = documents_pb2.ImportRow(line=1, json=b'{"external_id": "P", "name": "P", "address": "A"}')
+    with pytest.raises(Refusal) as refused:
+        await other.catalog("ImportProperties", places_pb2.ImportPropertiesRequest(rows=[row]), gateway)
     assert refused.value.status == 404
     assert await other.list("properties") == []

@@ -29,6 +29,13 @@ from testkit.services import Keys, RunningService
 from .every_rpc import NAME, services
 
 CONSUMERS = {"svc-catalog", "svc-occupancy", "svc-tickets", "svc-webhooks"}
+# What the gateway calls as itself to fill sandboxes, and people to import.
+IMPORTS = {
+    *("AssetsService/ImportAssets", "InspectionsService/ImportInspections", "MetersService/ImportMeters"),
+    *("MetersService/ImportReadings", "NoticesService/ImportNotices", "PmTasksService/ImportPmTasks"),
+    *("PropertiesService/ImportProperties", "TicketsService/ImportTickets", "TurnTasksService/ImportTurnTasks"),
+    *("TurnsService/ImportTurns", "UnitsService/ImportUnits", "VendorsService/ImportVendors"),
+}
 # The RPCs that services call as themselves, and those services.
 AS_SERVICE = {
     **{f"CompanyClockService/{rpc}": {"gateway"} for rpc in ("NextDue", "SetClock", "DoDue", "Settle")},
@@ -36,6 +43,7 @@ AS_SERVICE = {
     "CompaniesService/ListSandboxesToPurge": {"console"},
     "CompaniesService/ReportSandboxPurge": {"console"},
     "SandboxCopiesService/CopyPlaces": {"gateway"},
+    **{name: {"gateway"} for name in IMPORTS},
     "OutboxService/ListEventIds": CONSUMERS,
     "OutboxService/BatchGetEvents": CONSUMERS,
     "OutboxService/ConfirmEvents": CONSUMERS,
@@ -263,7 +271,7 @@ async def test_a_token_for_one_service_opens_no_other(running: Everything) -> No
     assert opened == {only}
 
 
-OF_SANDBOXES = {
+OF_SANDBOXES = IMPORTS | {
     "CompaniesService/ReportSandboxPurge",
     "CompanyPurgeService/CountCompanyRows",
     "SandboxCopiesService/CopyPlaces",

@@ -8,12 +8,15 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import asyncpg
 import pytest
 
+from importing.demo import story
 from makeready_local.databases import url_for
 from testkit.patience import until
 from testkit.prepared import prepare_state
@@ -50,6 +53,15 @@ class Databases:
                 await connection.close()
 
         return asyncio.run(fetch())
+
+    @contextmanager
+    def without_writes(self, database: str, table: str) -> Iterator[None]:
+        """Lets every write of the table wait."""
+        with asyncio.Runner() as runner:
+            connection = runner.run(asyncpg.connect(self._urls[database]))
+            runner.run(connection.execute(f'BEGIN; LOCK TABLE "{table}" IN SHARE MODE'))
+            yield
+            runner.run(connection.close())
 
     def of_company(self, company_id: int) -> dict[str, int]:
         """How many rows of each table name the company; tables without such rows are left out."""
@@ -131,6 +143,69 @@ def test_a_sandbox_starts_as_a_copy_of_its_live_company(house: System, beside: C
     databases = Databases(house)
     filled = "SELECT filled_at FROM company WHERE id = $1"
     until(lambda: databases.rows("gateway", filled, sandbox_id)[0]["filled_at"], "the copy does not end")
+
+
+# By kind of import: its database and its rows.
+IMPORTED = {
+    "staff": ("gateway", "staff"),
+    "vendors": ("catalog", "vendor"),
+    "properties": ("catalog", "property"),
+    "units": ("catalog", "unit"),
+    "assets": ("catalog", "asset"),
+    "turns": ("occupancy", "transition"),
+    "inspections": ("catalog", "inspection"),
+    "meters": ("catalog", "meter"),
+    "readings": ("catalog", "reading"),
+    "tickets": ("tickets", "ticket"),
+    "pm-tasks": ("tickets", "pm_task"),
+    "turn-tasks": ("occupancy", "turn_task"),
+    "notices": ("catalog", "notice"),
+}
+
+
+def test_a_sandbox_starts_with_the_demos_records_though_the_gateway_is_killed(house: System) -> None:
+    databases = Databases(house)
+    words = ("company", "create", "Tour", "--sandbox", "--content", "demo", "--timezone", "Pacific/Auckland")
+
+    def records() -> dict[str, dict[str, Any]]:
+        """By kind and external_id: the rows."""
+        return {
+            kind: {
+                row["external_id"]: dict(row)
+                for row in databases.rows(database, f"SELECT * FROM {table} WHERE company_id = $1", sandbox_id)
+            }
+            for kind, (database, table) in IMPORTED.items()
+        }
+
+    def is_filled() -> bool:
+        row = databases.rows("gateway", "SELECT filled_at FROM company WHERE id = $1", sandbox_id)[0]
+        return row["filled_at"] is not None
+
+    with databases.without_writes("tickets", "ticket"):
+        sandbox_id = house.makeready(*words)["company_id"]
+        until(lambda: records()["readings"], "no reading is imported")
+        assert not records()["tickets"] and not is_filled()
+        os.kill(house.runtime["processes"]["gateway"]["pid"], signal.SIGKILL)
+    house.stop()
+    house.start()
+    databases = Databases(house)
+    until(is_filled, "the sandbox is not filled")
+    (company,) = databases.rows("gateway", "SELECT created_at FROM company WHERE id = $1", sandbox_id)
+    day = company["created_at"].astimezone(ZoneInfo("Pacific/Auckland")).date()
+    filled = records()
+    expected = {kind: {row["external_id"] for row in rows} for kind, rows in story.rows(day).items()}
+    assert {kind: set(rows) for kind, rows in filled.items()} == expected
+    # Silent, and nobody can sign in.
+    house.makeready("wait")
+    tables = databases.of_company(sandbox_id)
+    assert "gateway.staff" in tables and not [name for name in tables if name.startswith("webhooks.")], tables
+    assert not {"gateway.administrator", "gateway.api_key", "gateway.account", "gateway.link"} & set(tables), tables
+    # A second time changes nothing, not even where the outcomes of the first are no longer known.
+    for database in ("gateway", "catalog", "tickets", "occupancy"):
+        databases.rows(database, "DELETE FROM idempotency WHERE company_id = $1", sandbox_id)
+    databases.rows("gateway", "UPDATE company SET filled_at = NULL WHERE id = $1", sandbox_id)
+    until(is_filled, "the sandbox is not filled a second time")
+    assert records() == filled
 
 
 def deliver_late(house: System, databases: Databases, late: list[Any], public: list[Any]) -> None:

@@ -117,7 +117,10 @@ class CompanyClocks:
         return row is not None and row["is_sandbox"]
 
     async def check_not_live(self, company_id: int) -> None:
-        """Raises Refusal 404 for a live company. One that has not arrived may be a sandbox."""
+        """Raises Refusal 404 for a live company. One that has not arrived may be a sandbox, and so may any company
+        where there is no replica."""
+        if self._offset is None:
+            return
         row = await self._kind_of(company_id)
         if row is not None and not row["is_sandbox"] and row["version"]:
             raise _no_sandbox()

@@ -44,6 +44,8 @@ class Company(_Part, frozen=True):
     name: Line
     sandbox: bool = False
     """Whether its clock can be moved and it can be ended. A company stays what it was created as."""
+    content: Literal["empty", "demo"] | None = None
+    """What the sandbox starts with. It stays what the sandbox was created with."""
     timezone: Line | None = None
     active: bool | None = None
     second_factor_required: bool | None = None
@@ -102,6 +104,8 @@ def _check(path: Path, declared: list[Company]) -> None:
     if (twice := _twice(emails)) is not None:
         raise CommandError(f"{path}: {quoted(str(twice))} stands twice; an e-mail names one administrator of all.")
     for company in declared:
+        if company.content == "demo" and not company.sandbox:
+            raise CommandError(f"{path}: {company.external_id} has content, and only a sandbox starts with any.")
         if (twice := _twice(key.name for key in company.keys)) is not None:
             raise CommandError(f"{path}: {company.external_id} has two keys with the name {quoted(str(twice))}.")
 

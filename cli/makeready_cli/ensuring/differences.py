@@ -21,6 +21,7 @@ from makeready_cli.errors import CommandError
 from makeready_cli.output import Record, labels
 
 _SCOPES = labels(pb.Scope.DESCRIPTOR)
+_CONTENTS = labels(pb.SandboxContent.DESCRIPTOR)
 _SCOPE_NUMBERS = {label: number for number, label in _SCOPES.items()}
 
 
@@ -89,6 +90,7 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
             timezone=declared.timezone or "",
             external_id=declared.external_id,
             is_sandbox=declared.sandbox,
+            content=pb.SANDBOX_CONTENT_DEMO if declared.content == "demo" else pb.SANDBOX_CONTENT_EMPTY,
         )
         created = (await operator.call("gateway", request, pb.CreateCompanyResponse)).company
         place.company_id = created.id
@@ -102,11 +104,17 @@ def _settings(operator: Operator, place: _Place, company: pb.Company | None) -> 
 
     if company is None:
         settings_of_new = settings | ({"sandbox": True} if declared.sandbox else {})
+        settings_of_new |= {"content": declared.content} if declared.content else {}
         return [Step(declared.external_id, "company", declared.external_id, "create", settings_of_new, create)]
     if company.is_sandbox != declared.sandbox:
         raise CommandError(
             f"Company {company.id} ({declared.external_id}) {'is' if company.is_sandbox else 'is not'} a sandbox, and "
             "stays what it was created as: correct the file, or give the new company another external_id."
+        )
+    if company.is_sandbox and declared.content not in (None, _CONTENTS[company.content]):
+        raise CommandError(
+            f"Sandbox {company.id} ({declared.external_id}) started with the content {_CONTENTS[company.content]}, and "
+            "that can't be changed: correct the file, or give the new sandbox another external_id."
         )
     differing = _differing(settings, company)
     step = Step(declared.external_id, "company", declared.external_id, "change", differing, lambda: change(differing))

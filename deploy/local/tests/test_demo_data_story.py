@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeready_local.demo_data import acts, residents, story
+from importing.demo import residents, story
+from makeready_local.demo_data import acts
 
 DAYS = [datetime.date(2026, 11, 21), datetime.date(2024, 2, 29), datetime.date(2031, 1, 1), datetime.date(2027, 7, 4)]
 # The fields that name a record by external_id, and its kind. An asset's location is a unit only if it says so.

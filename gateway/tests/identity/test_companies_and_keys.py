@@ -94,6 +94,7 @@ async def test_a_sandbox_is_of_a_live_company_or_of_none(
         ({"sandbox_of": company_id}, 422),  # only a sandbox is of a company
         ({"is_sandbox": True, "content": pb.SANDBOX_CONTENT_COPY}, 422),  # there is nothing to copy
         ({"content": pb.SANDBOX_CONTENT_COPY}, 422),
+        ({"content": pb.SANDBOX_CONTENT_DEMO}, 422),  # only a sandbox starts with records
         ({"is_sandbox": True, "sandbox_of": alone.id}, 422),  # a sandbox has none
         ({"is_sandbox": True, "sandbox_of": 900_000}, 404),
     ):
@@ -112,7 +113,7 @@ async def test_a_sandboxs_keys_say_so_and_a_new_key_in_their_place_too(operator:
 
 
 async def test_a_sandbox_says_what_it_starts_with(operator: Operator, company_id: int) -> None:
-    for content in (pb.SANDBOX_CONTENT_EMPTY, pb.SANDBOX_CONTENT_COPY):
+    for content in (pb.SANDBOX_CONTENT_EMPTY, pb.SANDBOX_CONTENT_COPY, pb.SANDBOX_CONTENT_DEMO):
         request = pb.CreateCompanyRequest(name="Trial", is_sandbox=True, sandbox_of=company_id, content=content)
         sandbox = (await operator("CreateCompany", request)).company
         assert sandbox.content == content and not sandbox.HasField("filled_at"), "no svc-catalog has the company here"

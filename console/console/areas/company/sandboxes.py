@@ -20,10 +20,14 @@ LIST = "identity.CompaniesService/ListSandboxes"
 CREATE = "identity.CompaniesService/CreateCompany"
 END = "identity.CompaniesService/EndSandbox"
 ID_DIGITS_MAX = 18
-CONTENTS = (("empty", "nothing"), ("copy", "a copy of the properties, units and assets"))
 
 
-def _form(timezone: str) -> Form:
+def _contents(live_name: str) -> tuple[tuple[str, str], ...]:
+    """What a sandbox may start with."""
+    return (("empty", "Empty"), ("demo", "Demo records"), ("copy", f"A copy of {live_name}"))
+
+
+def _form(live_name: str, timezone: str) -> Form:
     return Form(
         pb.CreateCompanyRequest(timezone=timezone, content=pb.SANDBOX_CONTENT_EMPTY),
         [
@@ -31,8 +35,8 @@ def _form(timezone: str) -> Form:
                   more={"maxlength": "200"}),
             Field("timezone", "Time zone", "That of the live company, unless you change it.", required=True,
                   more={"list": "zones"}),
-            Field("content", "Starts with", "Never people, tickets or leases.", kind="select", choices=CONTENTS,
-                  required=True),
+            Field("content", "Starts with", "A copy has properties, units and assets, never people, tickets or leases.",
+                  kind="select", choices=_contents(live_name), required=True),
         ],
     )  # fmt: skip
 
@@ -47,8 +51,8 @@ async def _sandboxes(context: PageContext, status: int = 200, form: Form | None 
     person = context.session.person
     return context.render(
         "company/sandboxes.html", status, here=HERE, sandboxes=answer.sandboxes, sandboxes_max=answer.sandboxes_max,
-        live_id=_live_id(context), live_name=person.live_company_name or person.company_name,
-        form=form or _form(person.timezone), zones=sorted(zoneinfo.available_timezones()),
+        live_id=_live_id(context), live_name=_live_name(context),
+        form=form or _form(_live_name(context), person.timezone), zones=sorted(zoneinfo.available_timezones()),
     )  # fmt: skip
 
 
@@ -60,16 +64,21 @@ def _live_id(context: PageContext) -> int:
     return 0 if person.is_sandbox else person.company_id
 
 
+def _live_name(context: PageContext) -> str:
+    person = context.session.person
+    return person.live_company_name or person.company_name
+
+
 async def create(context: PageContext) -> web.StreamResponse:
-    form = _form("")
+    form = _form(_live_name(context), "")
     if not form.read(context.form):
         return await _sandboxes(context, 422, form)
     form.message.is_sandbox = True
     created = await send(context, CREATE, form)
     if created is None:
         return await _sandboxes(context, form.status, form)
-    is_copy = created.company.content == pb.SANDBOX_CONTENT_COPY
-    holds = "Its records arrive within minutes" if is_copy else "It is empty"
+    is_empty = created.company.content == pb.SANDBOX_CONTENT_EMPTY
+    holds = "It is empty" if is_empty else "Its records arrive within minutes"
     return context.redirect(PATH, f"{created.company.name} is made. {holds}: open it, then mint a key there.")
 
 

@@ -10,12 +10,13 @@ from contextlib import suppress
 from http import HTTPStatus
 from urllib.parse import urljoin
 
+from importing.demo import story
+from importing.demo.units import Row
 from makeready_local.children import LocalError
 from makeready_local.config import Settings
-from makeready_local.demo_data import acts, story
+from makeready_local.demo_data import acts
 from makeready_local.demo_data.commands import CommandError, Commands
 from makeready_local.demo_data.over_the_api import Api
-from makeready_local.demo_data.units import Row
 from makeready_local.demo_data.work import PARTS, Work
 from makeready_local.state import JsonObject, State
 

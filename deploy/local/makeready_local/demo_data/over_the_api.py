@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from importing.demo import residents
 from makeready_local.children import LocalError
-from makeready_local.demo_data import residents
 from makeready_local.demo_data.receivers import DOWN, REPORTS, WORKING
 from makeready_local.state import JsonObject
 

@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from importing.demo import residents
 from makeready_local.config import Settings
-from makeready_local.demo_data import acts, residents
+from makeready_local.demo_data import acts
 from makeready_local.demo_data.commands import CommandError, Commands
 from makeready_local.demo_data.over_the_api import Api, ApiError
 from makeready_local.demo_data.receivers import REPORTS

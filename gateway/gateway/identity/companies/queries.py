@@ -70,7 +70,9 @@ _ENDED_COMPANY = Statement(
 )
 _to_fill = (_company.c.content != literal_column("'empty'"), _company.c.filled_at.is_(None))
 _TO_FILL = Statement(
-    select(_company.c.id, _company.c.sandbox_of).where(*_to_fill, _company.c.ended_at.is_(None)).order_by(_company.c.id)
+    select(_company.c.id, _company.c.sandbox_of, _company.c.content, _company.c.timezone, _company.c.created_at)
+    .where(*_to_fill, _company.c.ended_at.is_(None))
+    .order_by(_company.c.id)
 )
 _FILLED = Statement(update(_company).where(_company.c.id == _company_id, *_to_fill).values(filled_at=CLOCK))
 _ENDED = Statement(select(_company.c.id).where(_company.c.ended_at.is_not(None)).order_by(_company.c.id))
@@ -193,7 +195,7 @@ async def ended_company(connection: Connection, company_id: int) -> Record:
 
 
 async def sandboxes_to_fill(database: Database) -> list[Record]:
-    """id and sandbox_of of the sandboxes that lack some of what they start with."""
+    """The sandboxes that lack some of what they start with: id, sandbox_of, content, timezone and created_at."""
     return await database.rows(_TO_FILL)
 
 

@@ -10,7 +10,7 @@ from chassis.refusals import Refusal, invalid_request
 
 DEFAULT_TIMEZONE = "UTC"
 SANDBOXES_MAX = 5
-EMPTY, COPY = "empty", "copy"
+EMPTY, COPY, DEMO = "empty", "copy", "demo"
 
 # A file of companies makes the names of a Secret's keys of it.
 _EXTERNAL_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
@@ -45,8 +45,10 @@ def check_owner(is_sandbox: bool, sandboxes: int) -> None:
         )
 
 
-def check_content(content: str, has_live_company: bool) -> None:
+def check_content(content: str, is_sandbox: bool, has_live_company: bool) -> None:
     """Whether a company may start with this content. Raises Refusal."""
+    if content == DEMO and not is_sandbox:
+        raise invalid_request("Only a sandbox starts with the demo's records; set is_sandbox.", "content", status=422)
     if content == COPY and not has_live_company:
         raise invalid_request("Only a sandbox of a live company is a copy of one; name it.", "content", status=422)
 

@@ -21,6 +21,7 @@ from gateway.identity.companies import queries
 from gateway.identity.companies.references import company_reference
 from gateway.identity.companies.rules import (
     COPY,
+    DEMO,
     EMPTY,
     SANDBOXES_MAX,
     check_content,
@@ -36,6 +37,8 @@ from gateway.identity.rules import checked, no_company
 from makeready.identity.v1 import identity_pb2 as pb
 
 Fields = Mapping[str, object]
+
+_CONTENTS = {pb.SANDBOX_CONTENT_EMPTY: EMPTY, pb.SANDBOX_CONTENT_COPY: COPY, pb.SANDBOX_CONTENT_DEMO: DEMO}
 
 
 class CompaniesService:
@@ -58,7 +61,7 @@ class CompaniesService:
             raise invalid_request(
                 "Only a sandbox is of another company; leave sandbox_of out.", "sandbox_of", status=422
             )
-        content = COPY if request.content == pb.SANDBOX_CONTENT_COPY else EMPTY
+        content = _CONTENTS.get(request.content, EMPTY)
         new = queries.NewCompany(name, timezone, external_id, request.is_sandbox, sandbox_of, content)
         if call.identity.kind == ADMINISTRATOR:
             check_new_sandbox(request.is_sandbox, external_id)
@@ -79,7 +82,7 @@ class CompaniesService:
 
     async def _created(self, connection: Connection, new: queries.NewCompany, call: Call, *, is_zoned: bool) -> Record:
         """The new company, or the one that has its external id. is_zoned: whether its timezone was named."""
-        check_content(new.content, new.sandbox_of is not None)
+        check_content(new.content, new.is_sandbox, new.sandbox_of is not None)
         live = None
         if new.sandbox_of is not None:
             # Locked, so that two sandboxes that are made at once count each other.
@@ -280,7 +283,7 @@ def _company(row: Record) -> pb.Company:
     )
     message.clock_offset.FromTimedelta(row["clock_offset"])
     if row["is_sandbox"]:
-        message.content = pb.SANDBOX_CONTENT_COPY if row["content"] == COPY else pb.SANDBOX_CONTENT_EMPTY
+        message.content = next(value for value, content in _CONTENTS.items() if content == row["content"])
     if row["filled_at"] is not None:
         message.filled_at.FromDatetime(row["filled_at"])
     if row["ended_at"] is not None:

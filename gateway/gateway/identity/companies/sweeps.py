@@ -1,4 +1,4 @@
-"""Fills new sandboxes, and deletes ended ones: other services do the work, and the gateway asks until all is done."""
+"""Deletes ended sandboxes: the gateway's own rows, and it asks all others until nothing is left anywhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.schedule.instants import Clock
 from chassis.writes.purging import CompanyPurge
 from gateway.identity.companies import queries
-from makeready.catalog.v1 import sandbox_copies_pb2
 from makeready.common.v1 import company_purge_pb2
 
-FILL_SECONDS = 5
 LOOK_SECONDS = 30
 SETTLED = datetime.timedelta(hours=1)
 """By then whatever was under way at the end has ended: tokens last a minute, an upload to the console half an hour."""
@@ -25,26 +23,6 @@ LATE = datetime.timedelta(days=1)
 
 log = structlog.stdlib.get_logger(__name__)
 TO_PURGE = Gauge("makeready_sandboxes_to_purge", "Ended sandboxes of which something may be left in a database")
-
-
-class SandboxFilling:
-    """Has svc-catalog copy what new sandboxes start with. Any number of gateways may run it at once."""
-
-    def __init__(self, database: Database, catalog: ServiceClient) -> None:
-        self._database, self._catalog = database, catalog
-
-    async def look(self, _slot: datetime.datetime) -> None:
-        """Fills each sandbox that lacks something; one whose company has not arrived in svc-catalog waits."""
-        for row in await queries.sandboxes_to_fill(self._database):
-            request = sandbox_copies_pb2.CopyPlacesRequest(from_company_id=row["sandbox_of"], company_id=row["id"])
-            try:
-                while (await self._catalog.call(request, sandbox_copies_pb2.CopyPlacesResponse)).rows:
-                    pass
-            except (Unavailable, Refusal) as error:
-                log.info("sandbox_waits", company_id=row["id"], reason=str(error))
-                continue
-            await queries.note_filled(self._database, row["id"])
-            log.info("sandbox_filled", company_id=row["id"])
 
 
 class SandboxPurge:

@@ -54,7 +54,10 @@ company = Table(
     UniqueConstraint("external_id", name="company_external_id"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
     CheckConstraint("is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL", name="company_live"),
-    CheckConstraint("content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL", name="company_content"),
+    CheckConstraint(
+        "content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL OR content = 'demo' AND is_sandbox",
+        name="company_content",
+    ),
     CheckConstraint("ended_at IS NULL OR NOT active", name="company_ended"),
     CheckConstraint("num_nonnulls(console_purged_at, purged_at) = 0 OR ended_at IS NOT NULL", name="company_purged"),
     CheckConstraint(

@@ -48,7 +48,9 @@ def upgrade() -> None:
         op.add_column("company", sa.Column(name, sa.DateTime(timezone=True)))
     op.create_check_constraint("company_live", "company", "is_sandbox OR sandbox_of IS NULL AND ended_at IS NULL")
     op.create_check_constraint(
-        "company_content", "company", "content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL"
+        "company_content",
+        "company",
+        "content = 'empty' OR content = 'copy' AND sandbox_of IS NOT NULL OR content = 'demo' AND is_sandbox",
     )
     op.create_index(
         "company_to_fill",

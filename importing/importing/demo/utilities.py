@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from makeready_local.demo_data.units import Row
+from importing.demo.units import Row
 
 Instant = Callable[[datetime.date, str], str]
 

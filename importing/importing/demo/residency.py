@@ -4,8 +4,8 @@ other unit has a resident who moved in some day and stays. Those of `residents.p
 import zlib
 from collections.abc import Collection, Iterator
 
-from makeready_local.demo_data import residents
-from makeready_local.demo_data.units import Row
+from importing.demo import residents
+from importing.demo.units import Row
 
 # By property: the system that feeds its turns, None if staff enter them; the most days since a resident moved in.
 _FED_BY = {

@@ -1,11 +1,12 @@
-"""The demo company's story: the content of its records on a given day.
+"""The demo's story: the content of its records on a given day.
 
 The hand-written records lie in `rows`; units, turns, meters and readings follow rules in code. Recent events must
-look recent whenever the demo starts, so dates are counted from the day of the first start. The same day always gives
-the same story.
+look recent whenever the demo starts, so dates are counted from the day of the first start. The same day in
+the same time zone always gives the same story.
 """
 
 import datetime
+import functools
 import hashlib
 import json
 import re
@@ -14,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from makeready_local.demo_data import residency, units, utilities
-from makeready_local.demo_data.units import Row
+from importing.demo import residency, units, utilities
+from importing.demo.units import Row
 
 TIMEZONE = "America/New_York"
 _ROWS = Path(__file__).with_name("rows")
@@ -60,24 +61,27 @@ def day_of(stored: str | None) -> datetime.date:
     return datetime.date.fromisoformat(stored) if stored else today()
 
 
-def rows(day: datetime.date) -> dict[str, list[Row]]:
-    """The rows of every kind, in the order of their import: each refers only to those before it."""
+def rows(day: datetime.date, timezone: str = TIMEZONE) -> dict[str, list[Row]]:
+    """The rows of every kind, in the order of their import: each refers only to those before it. timezone: in which
+    days begin and times of day are."""
+    at = functools.partial(instant, timezone=timezone)
+    dated = functools.partial(_dated, day=day, at=at)
     homes = units.rows()
     turns = _written("turns")
     return {
-        "staff": _dated("staff", _written("staff"), day),
-        "vendors": _dated("vendors", _written("vendors"), day),
-        "properties": _by_age(_dated("properties", _written("properties"), day)),
-        "units": _dated("units", homes, day),
-        "assets": _dated("assets", _written("assets"), day),
-        "turns": _by_age(_dated("turns", [*turns, *residency.rows(homes, turns)], day)),
-        "inspections": _by_age(_dated("inspections", _written("inspections"), day)),
-        "meters": _dated("meters", [meter.row() for meter in utilities.meters()], day),
-        "readings": list(utilities.readings(day, instant)),
-        "tickets": _by_age([_touched(row) for row in _dated("tickets", _written("tickets"), day)]),
-        "pm-tasks": _by_age(_dated("pm-tasks", _written("pm-tasks"), day)),
-        "turn-tasks": _by_age(_dated("turn-tasks", _written("turn-tasks"), day)),
-        "notices": _by_age(_dated("notices", _written("notices"), day)),
+        "staff": dated("staff", _written("staff")),
+        "vendors": dated("vendors", _written("vendors")),
+        "properties": _by_age(dated("properties", _written("properties"))),
+        "units": dated("units", homes),
+        "assets": dated("assets", _written("assets")),
+        "turns": _by_age(dated("turns", [*turns, *residency.rows(homes, turns)])),
+        "inspections": _by_age(dated("inspections", _written("inspections"))),
+        "meters": dated("meters", [meter.row() for meter in utilities.meters()]),
+        "readings": list(utilities.readings(day, at)),
+        "tickets": _by_age([_touched(row) for row in dated("tickets", _written("tickets"))]),
+        "pm-tasks": _by_age(dated("pm-tasks", _written("pm-tasks"))),
+        "turn-tasks": _by_age(dated("turn-tasks", _written("turn-tasks"))),
+        "notices": _by_age(dated("notices", _written("notices"))),
     }
 
 
@@ -102,11 +106,11 @@ def _written(kind: str) -> list[Row]:
         return [json.loads(line) for line in lines]
 
 
-def _dated(kind: str, written: Iterable[Row], day: datetime.date) -> list[Row]:
-    return [{name: _value(kind, row, name, day) for name in row} for row in written]
+def _dated(kind: str, written: Iterable[Row], *, day: datetime.date, at: utilities.Instant) -> list[Row]:
+    return [{name: _value(kind, row, name, day, at) for name in row} for row in written]
 
 
-def _value(kind: str, row: Row, name: str, day: datetime.date) -> object:
+def _value(kind: str, row: Row, name: str, day: datetime.date, at: utilities.Instant) -> object:
     value = row[name]
     if not isinstance(value, str) or name not in _INSTANTS | _DATES | _YEARS:
         return value
@@ -122,7 +126,7 @@ def _value(kind: str, row: Row, name: str, day: datetime.date) -> object:
         return (_working_day(date) if kind == "inspections" else date).isoformat()
     # Real tickets are not opened on the full minute.
     second = zlib.crc32(f"{kind} {row['external_id']} {name}".encode()) % 60
-    return instant(date, f"{match['time'] or '09:00'}:{second:02}")
+    return at(date, f"{match['time'] or '09:00'}:{second:02}")
 
 
 def _working_day(date: datetime.date) -> datetime.date:
@@ -130,9 +134,9 @@ def _working_day(date: datetime.date) -> datetime.date:
     return date + datetime.timedelta(days=7 - date.weekday() if date.weekday() >= _SATURDAY else 0)
 
 
-def instant(date: datetime.date, time: str) -> str:
+def instant(date: datetime.date, time: str, timezone: str = TIMEZONE) -> str:
     """The instant of a time of day at the company, in UTC."""
-    local = datetime.datetime.combine(date, datetime.time.fromisoformat(time), ZoneInfo(TIMEZONE))
+    local = datetime.datetime.combine(date, datetime.time.fromisoformat(time), ZoneInfo(timezone))
     return local.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
