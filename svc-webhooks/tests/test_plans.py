@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from chassis.db.database import Database
+from chassis.db.database import IN_ORDER, Database
+from chassis.writes.purging import CompanyRows
 from svc_webhooks import tables as t
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.subscriptions.queries import erasure, subscriptions
@@ -79,3 +81,11 @@ async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> N
 
 def test_every_list_is_measured() -> None:
     assert list(LISTS) == ["SUBSCRIPTIONS_PAGE"]
+
+
+@pytest.mark.parametrize("table", ["attempt", "delivery", "event"])
+async def test_a_purge_looks_at_no_rows_of_other_companies(crowd: Database, table: str) -> None:
+    rows: Any = CompanyRows(crowd, t.metadata)._parts[table]
+    batch = await statement_plan(crowd, rows._some, IN_ORDER, company_id=999, rows=16)
+    count = await statement_plan(crowd, rows._count, IN_ORDER, company_id=999)
+    assert (batch.rows_met, count.rows_met, batch.whole_tables, count.whole_tables) == (0, 0, [], [])

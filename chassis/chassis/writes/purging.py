@@ -44,7 +44,7 @@ COUNTED_MAX = 100_000
 """Of each table: counting all rows of a large one would outlast a statement."""
 LOOK_SECONDS = 30.0
 AGAIN_SECONDS = 3600.0
-"""How long a company of which nothing was left is not looked at."""
+"""How long a company of which nothing was left is not looked at; after each look that finds nothing, twice as long."""
 _COMPANY_ID = param("company_id", sa.BigInteger)
 _ROWS = param("rows", sa.Integer)
 
@@ -127,8 +127,8 @@ class CompanyPurge:
         """`ended` returns the ids of all companies that have ended."""
         self._rows, self._ended = rows, ended
         self._asked = asyncio.Event()
-        self._clean: dict[int, float] = {}
-        """When nothing was left of a company."""
+        self._clean: dict[int, tuple[float, float]] = {}
+        """When nothing was left of a company, and for how long it is not looked at from then on."""
 
     async def run(self) -> None:
         """Deletes until cancelled."""
@@ -146,10 +146,11 @@ class CompanyPurge:
         does."""
         now, gone = time.monotonic(), 0
         for company_id in await self._ended():
-            if now - self._clean.get(company_id, float("-inf")) < AGAIN_SECONDS:
+            clean_at, seconds = self._clean.get(company_id, (float("-inf"), 0.0))
+            if now - clean_at < seconds:
                 continue
             deleted = await self._rows.delete(company_id)
-            self._clean[company_id] = now
+            self._clean[company_id] = now, AGAIN_SECONDS if deleted else max(AGAIN_SECONDS, 2 * seconds)
             gone += deleted
             if deleted:
                 log.info("company_purged", company_id=company_id, rows=deleted)
@@ -179,20 +180,22 @@ def ended_companies(database: Database, company: sa.Table) -> Callable[[], Await
 
 
 class _TableRows:
-    def __init__(self, table: sa.Table, condition: Condition, children: Sequence[Condition]) -> None:
-        """The rows for which the condition holds. A row stays while one of the conditions `children` does."""
+    def __init__(self, table: sa.Table, children: Sequence[Condition]) -> None:
+        """The rows of companies in the table. A row stays while one of the conditions `children` does."""
         self._key = [column.name for column in table.primary_key]
-        key = [table.c[name] for name in self._key]
-        free = (sa.not_(child) for child in children)
-        # The newest first: a row refers to an older one of its own table, if to any.
-        newest_first = (column.desc() for column in key)
-        self._some = Statement(sa.select(*key).where(condition, *free).order_by(*newest_first).limit(_ROWS))
+        batch = _keys_of(table).where(*(sa.not_(child) for child in children)).limit(_ROWS)
+        if any(constraint.referred_table is table for constraint in table.foreign_key_constraints):
+            # The newest first: a row refers to an older one, if to any. For other tables, an order might have
+            # PostgreSQL read the rows of all companies in that order.
+            batch = batch.order_by(*(column.desc() for column in table.primary_key))
+        self._some = Statement(batch)
         keys = array_rows_of(table, self._key)
-        self._delete = Statement(sa.delete(table).where(*(column == keys.c[column.name] for column in key)))
-        self._count = _counted(table, condition)
+        self._delete = Statement(sa.delete(table).where(*(table.c[name] == keys.c[name] for name in self._key)))
+        self._count = _counted(table)
 
     async def delete_some(self, connection: Connection, company_id: int, rows: int) -> int:
         keys = await connection.rows(self._some, company_id=company_id, rows=rows)
+        keys.sort(key=tuple, reverse=True)  # two processes lock them in one order
         if keys:
             await connection.execute(self._delete, **columns_of(keys, self._key))
         return len(keys)
@@ -202,8 +205,21 @@ class _TableRows:
         return rows
 
 
-def _counted(table: sa.Table, condition: Condition) -> Statement:
-    rows = sa.select(*table.primary_key).where(condition).limit(sa.literal_column(str(COUNTED_MAX)))
+def _keys_of(table: sa.Table) -> sa.Select[Any]:
+    """The primary keys of a company's rows."""
+    keys = sa.select(*table.primary_key)
+    named = _named_by(table)
+    if named is None:
+        return keys.where(_of_company(table))
+    # From the company's rows of the other table, whatever the statistics say: OFFSET prevents another way. From all
+    # rows of this one it would take as long as all companies have.
+    column, key = named
+    parents = sa.select(key).where(_of_company(_table_of(key))).offset(sa.literal_column("0")).subquery()
+    return keys.select_from(parents.join(table, column == parents.c[key.name]))
+
+
+def _counted(table: sa.Table) -> Statement:
+    rows = _keys_of(table).limit(sa.literal_column(str(COUNTED_MAX)))
     return Statement(sa.select(sa.func.count()).select_from(rows.subquery()))
 
 
@@ -213,7 +229,7 @@ class _AuditRows:
     def __init__(self, table: sa.Table) -> None:
         function = getattr(sa.func, DELETE_ENTRIES)
         self._delete = Statement(sa.select(function(_COMPANY_ID, _ROWS, type_=sa.BigInteger)))
-        self._count = _counted(table, table.c.company_id == _COMPANY_ID)
+        self._count = _counted(table)
 
     async def delete_some(self, connection: Connection, company_id: int, rows: int) -> int:
         deleted: int = await connection.value(self._delete, company_id=company_id, rows=rows)
@@ -273,7 +289,7 @@ def _rows_of(table: sa.Table) -> _Rows:
         if (named := _named_by(child)) is not None and named[1].table is table:
             column, key = named
             children.append(sa.exists().where(column == key))
-    return _TableRows(table, _of_company(table), children)
+    return _TableRows(table, children)
 
 
 def _is_purged_from(table: sa.Table) -> bool:
@@ -289,13 +305,16 @@ def _named_by(table: sa.Table) -> tuple[sa.Column[Any], sa.Column[Any]] | None:
     return table.c[column], table.metadata.tables[parent_table].c[key]
 
 
+def _table_of(column: sa.Column[Any]) -> sa.Table:
+    assert isinstance(column.table, sa.Table)
+    return column.table
+
+
 def _of_company(table: sa.Table) -> Condition:
     """Whether a row of the table is the company's."""
     if (named := _named_by(table)) is not None:
         column, key = named
-        parent = key.table
-        assert isinstance(parent, sa.Table)
-        return sa.exists(sa.select(key).where(key == column, _of_company(parent)))
+        return sa.exists(sa.select(key).where(key == column, _of_company(_table_of(key))))
     if "company_id" in table.c:
         return table.c.company_id == _COMPANY_ID
     for constraint in sorted(table.foreign_key_constraints, key=lambda constraint: str(constraint.name)):

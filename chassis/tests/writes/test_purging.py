@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 import uuid
 from collections.abc import AsyncIterator
 
@@ -187,6 +188,25 @@ async def test_what_comes_late_is_deleted_by_a_later_round(database: Database) -
     assert await purge.purge() == 0, "it is not looked for all the time"
     assert await purge.left(SANDBOX) == {"boat": 1}
     assert await purge.purge() == 1
+
+
+async def test_a_company_of_which_nothing_is_left_is_looked_at_ever_more_rarely(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await end(database)
+    purge, now = purge_of(database), 0.0
+    looks: list[float] = []
+
+    async def look(_company_id: int) -> int:
+        looks.append(now / purging.AGAIN_SECONDS)
+        return 0
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(purge._rows, "delete", look)
+    for _ in range(20):
+        await purge.purge()
+        now += purging.AGAIN_SECONDS
+    assert looks == [0, 1, 3, 7, 15]
 
 
 async def test_replicas_store_no_row_of_an_ended_company(database: Database) -> None:
