@@ -55,6 +55,14 @@ async def test_the_page_has_the_clock_what_is_next_and_what_has_happened(in_sand
     assert request.since.ToJsonString() == "2026-11-19T17:20:02.114901Z"
 
 
+async def test_what_happened_just_now_has_the_real_clock(in_sandbox: Browser, stubs: Stubs) -> None:
+    event = webhooks_pb2.Event(event_id=EVENT_ID, event="ticket.stale", entity_type="ticket", entity_id=102)
+    event.occurred_at.FromJsonString("2099-01-01T00:00:00Z")
+    stubs.answers[EVENTS] = webhooks_pb2.ListEventsResponse(events=[event])
+    words = (await in_sandbox.get("/audit/recent")).words
+    assert re.search(r"ticket 102 waits for an answer \d+ \w+ ago", words), words
+
+
 @pytest.mark.parametrize(
     ("written", "body"),
     [

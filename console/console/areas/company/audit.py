@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -186,26 +187,32 @@ async def panel(context: PageContext) -> web.StreamResponse:
 
 async def recent(context: PageContext) -> web.StreamResponse:
     """What happened just now, as a part of the first page: what people and scheduled work did, and the public events of
-    what integrations did. An event of an action that has an entry is left out."""
+    what integrations did. An event of an action that has an entry is left out. All have the real clock, of a sandbox,
+    too."""
     (rows, names, _), page = await together(
         _newest(context, SERVICES, pb.ListAuditRequest(limit=RECENT_SHOWN)),
         context.rpcs.panel(EVENTS, webhooks_pb2.ListEventsRequest(limit=RECENT_SHOWN)),
     )
     on_record = {row.entry.request_id for row in rows if row.entry.request_id}
     events = page.events if page.ok else []
-    items: list[tuple[int, Row | None, webhooks_pb2.Event | None]] = [
-        (row.entry.recorded_at.ToNanoseconds(), row, None) for row in rows
+    items: list[tuple[datetime.datetime, Row | None, webhooks_pb2.Event | None]] = [
+        (row.entry.recorded_at.ToDatetime(datetime.UTC), row, None) for row in rows
     ]
     items += [
-        (event.occurred_at.ToNanoseconds(), None, event)
+        (_made_at(event.event_id), None, event)
         for event in events
         if event.event in HAPPENED and event.request_id not in on_record
     ]
-    items.sort(key=lambda item: -item[0])
+    items.sort(key=lambda item: item[0], reverse=True)
     return context.render(
         "company/audit_recent.html", items=items[:RECENT_SHOWN], names=names, doing=doing, subject=subject,
         happened=HAPPENED,
     )  # fmt: skip
+
+
+def _made_at(event_id: str) -> datetime.datetime:
+    """When an event was made by the real clock, in milliseconds: the time in its id (UUIDv7)."""
+    return datetime.datetime.fromtimestamp((uuid.UUID(event_id).int >> 80) / 1000, datetime.UTC)
 
 
 async def _newest(
