@@ -436,6 +436,8 @@ async def test_a_sandbox_is_marked_and_pages_of_other_companies_say_that_they_we
         await first.open("/settings/sandboxes")
         await first.page.click("button:has-text('Trial of the new sync')")
         await expect(first.page.locator(".sandbox")).to_contain_text("Sandbox Trial of the new sync")
+        # Else a long name of the company is cut without an ellipsis.
+        await expect(first.page.locator(".sandbox .btn")).to_have_css("display", "block")
         # The other tab says so at once; it fetches nothing of the sandbox, and keeps what was typed.
         await expect(second.page.locator("#moved")).to_contain_text("You went to Trial of the new sync in another tab.")
         async with second.page.expect_response(lambda answer: "/pick" in answer.url) as picked:
