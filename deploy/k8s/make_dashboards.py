@@ -122,6 +122,14 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
         (
             Panel("Events that wait in outboxes", "short", (_each("makeready_outbox_unpublished"),)),
             Panel(
+                "Ended sandboxes",
+                "short",
+                (
+                    _each("makeready_sandboxes_to_purge", " has so many to delete"),
+                    (_rate("makeready_purged_rows_total", "service"), "{{service}} rows deleted, a second"),
+                ),
+            ),
+            Panel(
                 "Events published and applied",
                 "cps",
                 (

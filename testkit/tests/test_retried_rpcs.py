@@ -39,6 +39,7 @@ ONCE = {
     "DeliveriesService/SweepDeliveries": COUNTS,
     "KeysService/MintKey": "may have no key",
     "RetentionService/SweepRetention": COUNTS,
+    "SandboxCopiesService/CopyPlaces": COUNTS,
     "ScheduledSweepsService/RunScheduledSweeps": COUNTS,
     "SessionsService/FinishPasskey": ATTEMPT,
     "SessionsService/MakePermit": "makes a permit that lives for a day",
@@ -54,6 +55,8 @@ ONCE = {
 GONE = "what it removes stays removed; a repeat is answered 404, as that of a client is"
 WITHOUT_A_KEY = {
     "AccountsService/RemovePasskey": GONE,
+    "CompaniesService/EndSandbox": "an ended sandbox stays ended, since the same instant",
+    "CompaniesService/ReportSandboxPurge": "says how much is left; the last report counts",
     "CompanyClockService/SetClock": "keeps the greater offset",
     "CompanyClockService/Settle": "publishes and takes in what has been recorded, each event once",
     "KeysService/RevokeKey": "a revoked key stays revoked, since the same instant",

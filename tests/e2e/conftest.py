@@ -63,6 +63,8 @@ def system(receiver: Receiver, silent_port: int, published_receivers: dict[str, 
         states / "state with a space",
         WEBHOOKS_EGRESS_HOSTS=",".join(f"{host}=127.0.0.1:{port}" for host, port in ports.items()),
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
+        # As on Kubernetes: sandboxes' destinations are held to the rules of live companies' ones.
+        MAKEREADY_SANDBOX_LOCAL_DESTINATIONS="0",
     )
     prepare_state(running.state, demo=True)
     try:

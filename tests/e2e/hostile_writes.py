@@ -258,6 +258,7 @@ class World:
         after = self.state(*paths)
         assert after == before, {path: [row for row in rows if row not in before[path]] for path, rows in after.items()}
         for path, key, once in firsts:
+            self.path(write)  # waits until another may be sent
             accepted = self.send(write, path, key, raw(body), once)
             assert accepted.status == SUCCESS[write], accepted
             assert "X-Idempotent-Replay" not in accepted.headers

@@ -31,7 +31,7 @@ def person(system: System) -> Browser:
 def sandbox_id(person: Browser) -> int:
     """A sandbox that the person has made."""
     person.get(SANDBOXES)
-    page = person.send(SANDBOXES, name=NAME)
+    page = person.send(SANDBOXES, name=NAME, content="empty")
     assert f"{NAME} is made." in page.words
     row = re.search(rf'name="company_id" value="(\d+)">\s*<button[^>]*>Open<span class="out">: {NAME}<', page.text)
     assert row is not None, page.text

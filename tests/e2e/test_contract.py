@@ -132,12 +132,13 @@ def test_an_undocumented_status_or_code_fails(contract: Contract) -> None:
     def error(code: str) -> bytes:
         return raw({"error": {"code": code, "message": "Why."}})
 
-    contract.check("GET", "/tickets/1", 404, headers(), error("not_found"))
+    link = '</docs/api/errors#not_found>; rel="help"'
+    contract.check("GET", "/tickets/1", 404, headers(Link=link), error("not_found"))
     with pytest.raises(AssertionError):
-        contract.check("GET", "/tickets/1", 404, headers(), error("gone"))
+        contract.check("GET", "/tickets/1", 404, headers(Link=link), error("gone"))
     for status in (202, 409, 503):
         with pytest.raises(AssertionError):
-            contract.check("GET", "/tickets/1", status, headers(), error("not_found"))
+            contract.check("GET", "/tickets/1", status, headers(Link=link), error("not_found"))
     with pytest.raises(AssertionError):
         contract.check("PUT", "/tickets", 404, headers(), error("not_found"))
     with pytest.raises(AssertionError):

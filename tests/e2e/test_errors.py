@@ -174,6 +174,15 @@ def busy(house: House) -> Answer:
     return refused
 
 
+def advancing(house: House) -> Answer:
+    """Advances a clock while an advance waits for a service that is away."""
+    key = house.system.company("Advancing", "--sandbox").keys["write"]
+    with hanging(house.system, "svc-occupancy"):
+        begun = house.system.post("/sandbox/clock", key, {"advance_by": "P1D"}, "first")
+        assert (begun.status, begun.json["status"]) == (202, "advancing")
+        return house.system.post("/sandbox/clock", key, {"advance_by": "P1D"}, "second")
+
+
 URL = "https://receiver.test/errors"
 ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (400, "invalid_limit"): lambda house: house.get("/tickets", limit=0),
@@ -188,6 +197,7 @@ ROWS: dict[tuple[int, str], Callable[[House], Answer]] = {
     (405, "method_not_allowed"): lambda house: house.system.call("PUT", "/tickets", house.company.keys["read"]),
     (409, "idempotency_in_progress"): in_progress,
     (409, "idempotency_mismatch"): mismatch,
+    (409, "clock_advancing"): advancing,
     (410, "cursor_expired"): restored,
     (422, "invalid_request"): lambda house: house.get("/tickets", status="Lost"),
     (422, "created_by_missing"): lambda house: house.create(

@@ -27,6 +27,7 @@ TOO_LONG, NO_JSON = "[longer than 256 KiB]", "[no JSON]"
 _SENSITIVE = "x-sensitive"
 _FORMATS = {
     "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    "duration": re.compile(r"P[0-9WDTHMS.]{1,40}"),
     "date-time": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{1,15}(?:Z|[-+][0-9]{2}:?[0-9]{2})", re.IGNORECASE),
 }
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
@@ -44,6 +45,8 @@ class _Shape:
     texts: list[Callable[[str], object]] = field(default_factory=list)
     """Checks of a string, of which one has to hold."""
     properties: dict[str, _Shape] = field(default_factory=dict)
+    others: _Shape | None = None
+    """Of the values of all other keys, where the document lets them be of any name."""
     items: _Shape | None = None
 
 
@@ -121,6 +124,8 @@ class _Schemas:
         if "string" in shape.types:
             shape.texts.append(_check_of(schema))
         shape.properties = {name: self.shape(inner) for name, inner in schema.get("properties", {}).items()}
+        if isinstance(schema.get("additionalProperties"), dict):
+            shape.others = self.shape(schema["additionalProperties"])
         if "items" in schema:
             shape.items = self.shape(schema["items"])
         for arm in schema.get("anyOf", ()):
@@ -155,6 +160,8 @@ def _add(shape: _Shape, other: _Shape) -> None:
     shape.texts += other.texts
     for name, inner in other.properties.items():
         shape.properties[name] = _merged(shape.properties[name], inner) if name in shape.properties else inner
+    if other.others is not None:
+        shape.others = other.others if shape.others is None else _merged(shape.others, other.others)
     if other.items is not None:
         shape.items = other.items if shape.items is None else _merged(shape.items, other.items)
 
@@ -179,7 +186,7 @@ class _Redaction:
             return value if any(holds(value) for holds in shape.texts) else "[redacted string]"
         if name == "array":
             return self._array(shape.items or _UNKNOWN, value)
-        return self._object(shape.properties, value) if name == "object" else value
+        return self._object(shape, value) if name == "object" else value
 
     def _array(self, items: _Shape, values: list[Any]) -> list[Any]:
         redacted = []
@@ -189,12 +196,12 @@ class _Redaction:
             redacted.append(self.of(items, value))
         return redacted
 
-    def _object(self, properties: Mapping[str, _Shape], values: dict[str, Any]) -> dict[str, Any]:
+    def _object(self, of_object: _Shape, values: dict[str, Any]) -> dict[str, Any]:
         redacted = {}
         for key, value in values.items():
             if self._bytes_left < 0:
                 break
             self._bytes_left -= len(key)
-            shape = properties.get(key)
+            shape = of_object.properties.get(key, of_object.others)
             redacted[key if shape is not None else self._hash(key)] = self.of(shape or _UNKNOWN, value)
         return redacted

@@ -90,7 +90,12 @@ async def test_every_operation_answers_the_same_in_both_codings(api: Api, operat
     company_id = await operator.company()
     keys = [await operator.key(company_id) for _ in range(2)]  # each has its own limit of requests
     # What sandboxes have, a live company's key does not find.
-    operations = [operation for operation in OPERATIONS if not operation.route.path.startswith(SANDBOX)]
+    # The log has a request a moment after its answer.
+    operations = [
+        operation
+        for operation in OPERATIONS
+        if not operation.route.path.startswith(SANDBOX) and operation.route.path != "/requests/{request_id}"
+    ]
     for number, operation in enumerate(operations):
         method, key = operation.route.method, keys[number % 2]
         path = operation.route.path.replace(f"{{{operation.id_field}}}", str(first_id(company_id)))

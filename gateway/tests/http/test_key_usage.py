@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -82,6 +83,20 @@ async def stored_hours(database: Database, who: Caller) -> list[tuple[Any, ...]]
     return [(row["hour"], row["succeeded"], row["refused"], row["rate_limited"], row["failed"]) for row in rows]
 
 
+async def stored_key(database: Database) -> Caller:
+    async with database.transaction() as connection:
+        company_id = await connection.raw.fetchval(
+            "INSERT INTO company (name, timezone) VALUES ('A', 'UTC') RETURNING id"
+        )
+        key_id = await connection.raw.fetchval(
+            "INSERT INTO api_key (company_id, name, prefix, digest, scope) VALUES ($1, '', 'mk_a', $2, 'read')"
+            " RETURNING id",
+            company_id,
+            secrets.token_bytes(32),
+        )
+    return caller(company_id, key_id)
+
+
 async def last_use(database: Database, who: Caller) -> tuple[Any, ...] | None:
     async with database.connection() as connection:
         row = await connection.raw.fetchrow("SELECT * FROM key_last_use WHERE api_key_id = $1", who.api_key_id)
@@ -157,9 +172,9 @@ async def test_requests_are_counted_by_hour_and_outcome(
     assert usage.waiting == 0
 
 
-async def test_the_last_use_is_that_of_an_active_key(
-    usage: Usage, database: Database, clock: Clock, used_key: Caller
-) -> None:
+async def test_the_last_use_is_that_of_an_active_key(usage: Usage, database: Database, clock: Clock) -> None:
+    used_key, deleted_key = await stored_key(database), caller(next(_ids), next(_ids))
+    count(usage, deleted_key, 200)
     count(usage, used_key, 200, address="10.0.0.1")
     clock.now += datetime.timedelta(seconds=5)
     count(usage, used_key, 403, address="10.0.0.2", method="POST")
@@ -173,6 +188,8 @@ async def test_the_last_use_is_that_of_an_active_key(
     count(usage, used_key, 200, address="10.0.0.4")
     await usage.store()
     assert (await last_use(database, used_key) or ())[0] == used_at
+    # A key whose sandbox is purged leaves nothing.
+    assert await last_use(database, deleted_key) is None
 
 
 async def test_a_part_whose_answer_was_lost_is_stored_once(

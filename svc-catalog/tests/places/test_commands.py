@@ -59,8 +59,9 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ISSUERS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_is_open_to_the_kinds_that_its_proto_names(company: Any, rpc: Any, kind: str) -> None:
-    who = Identity(kind, ISSUERS[kind], company.id, administrator_id=7, staff_id=8)
+    who = Identity(kind, ISSUERS[kind], company.id, administrator_id=7, staff_id=8, scope="write")
     allowed = {OPERATOR, ADMINISTRATOR} | ({STAFF} if rpc.name in ("RecordReading", "CorrectReading") else set())
+    allowed = {INTEGRATION} if rpc.name == "AddMeterReadings" else allowed
     assert {KINDS[number] for number in allowed} == set(rpc.GetOptions().Extensions[options_pb2.allowed])
     try:
         await company.catalog(rpc.name, GetMessageClass(rpc.input_type)(), who)
