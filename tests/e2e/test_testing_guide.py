@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "testing.md").read_text()
 SAMPLES = [(match[1], match[2]) for match in re.finditer(r"```(sh|python|ts)\n(.*?)```", GUIDE, re.DOTALL)]
 FORWARDED_TO = "http://localhost:8000/webhooks"
+PYTEST = "# test_integration.py\n"
 
 
 class Webhooks(BaseHTTPRequestHandler):
@@ -74,7 +75,11 @@ def shell() -> str:
 
 @pytest.mark.parametrize("language", ["sh", "python", "ts"])
 def test_each_sample_runs_as_it_stands(environment: dict[str, str], tmp_path: Path, port: int, language: str) -> None:
-    samples = [text for written_in, text in SAMPLES if written_in == language and FORWARDED_TO not in text]
+    samples = [
+        text
+        for written_in, text in SAMPLES
+        if written_in == language and FORWARDED_TO not in text and not text.startswith(PYTEST)
+    ]
     assert samples
     for text in samples:
         if language == "ts":
@@ -87,6 +92,17 @@ def test_each_sample_runs_as_it_stands(environment: dict[str, str], tmp_path: Pa
         shows = "2" if "clock" in text or "/requests" in text else "ticket.stale"
         assert done.returncode == 0 and shows in done.stdout, (text, done)
         assert '"error":' not in done.stdout or "/requests" in text, done.stdout
+
+
+def test_the_test_for_pytest_passes_twice(environment: dict[str, str], tmp_path: Path) -> None:
+    (text,) = (text for _, text in SAMPLES if text.startswith(PYTEST))
+    (tmp_path / "test_integration.py").write_text(text)
+    for _ in range(2):
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_integration.py"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
+        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
 def test_listen_shows_all_ten_events_of_trigger_all(environment: dict[str, str], port: int) -> None:
