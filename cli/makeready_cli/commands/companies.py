@@ -245,7 +245,11 @@ def _listed(listed: pb.ListCompaniesResponse, _arguments: argparse.Namespace) ->
     rows = [[_worded(cell) for cell in company.values()] for company in records]
     return Answer(
         {"companies": records},
-        table(("ID", "NAME", "ACTIVE", "TIMEZONE", "EXTERNAL_ID", "CREATED"), rows, "No companies."),
+        table(
+            ("ID", "NAME", "ACTIVE", "TIMEZONE", "EXTERNAL_ID", "SANDBOX", "OF", "ENDED", "CREATED"),
+            rows,
+            "No companies.",
+        ),
     )
 
 
@@ -256,6 +260,9 @@ def _shown(company: pb.Company) -> Record:
         "active": company.active,
         "timezone": company.timezone,
         "external_id": company.external_id or None,
+        "sandbox": company.is_sandbox,
+        "sandbox_of": company.sandbox_of if company.HasField("sandbox_of") else None,
+        "ended_at": instant(company.ended_at) if company.HasField("ended_at") else None,
     }
 
 
