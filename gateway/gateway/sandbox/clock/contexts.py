@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections import Counter
-from collections.abc import Collection, Coroutine, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from chassis.auth.clients import ServiceClient
 from chassis.refusals import Refusal, Unavailable
+from chassis.schedule.sweeps import Due
 from gateway.sandbox.clock.rules import SERVICES
 from makeready.common.v1 import company_clock_pb2 as pb
 
 SECONDS, SETTLE_SECONDS, DO_DUE_SECONDS = 10.0, 60.0, 300.0
-
-Answer = TypeVar("Answer")
-
-
-class Due(NamedTuple):
-    """What falls due next in a context."""
-
-    at: datetime.datetime
-    event: str
 
 
 class ServiceMissing(Unavailable):
@@ -75,16 +67,11 @@ class ContextClocks:
         self, request: Any, response: type[Any], services: Collection[str] = SERVICES, seconds: float = SECONDS
     ) -> dict[str, Any]:
         calls = [self._clients[service].call(request, response, deadline_seconds=seconds) for service in services]
-        return dict(zip(services, await _together(services, calls), strict=True))
-
-
-async def _together(services: Collection[str], calls: Collection[Coroutine[Any, Any, Answer]]) -> list[Answer]:
-    """All answers. Raises ServiceMissing once all calls have ended."""
-    answers: list[Answer] = []
-    for service, answer in zip(services, await asyncio.gather(*calls, return_exceptions=True), strict=True):
-        if isinstance(answer, (Unavailable, Refusal)):
-            raise ServiceMissing(service, answer)
-        if isinstance(answer, BaseException):
-            raise answer
-        answers.append(answer)
-    return answers
+        # All calls end before the first fault is raised.
+        answers = dict(zip(services, await asyncio.gather(*calls, return_exceptions=True), strict=True))
+        for service, answer in answers.items():
+            if isinstance(answer, (Unavailable, Refusal)):
+                raise ServiceMissing(service, answer)
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers

@@ -98,7 +98,7 @@ class SandboxClockService:
         if not dues:
             return None, None
         first = min(dues.values())
-        return None, records.NextDue(at=printed(first.at), event=first.event)
+        return None, records.NextDue(at=printed(first.at), event=first.what_is_due)
 
     def _clock(
         self, row: Record, waiting: str | None = None, next_due: records.NextDue | None = None
