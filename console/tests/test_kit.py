@@ -17,7 +17,7 @@ from multidict import MultiDict, MultiDictProxy
 from chassis.refusals import Refusal
 from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
 from console.areas.keys.pages import usage_by_key
-from console.kit import charts, csv_files, flash, form_tokens, links, times
+from console.kit import charts, csv_files, flash, form_tokens, links, texts, times
 from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, BrowserSession
 from console.kit.context import Page, PageContext, Site
 from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
@@ -44,6 +44,19 @@ def test_a_form_token_is_of_its_session_and_path_alone() -> None:
     )
     for secret, path in (("other", "/keys/new"), ("session", "/keys"), ("", "/keys/new"), ("session", "/keys/new/")):
         assert not form_tokens.is_valid(token, secret, path)
+
+
+def test_a_text_of_a_template_escapes_its_values_alone() -> None:
+    template = environment(Statics()).from_string(
+        "{{ _('Assign to <b>%(name)s</b>', name=name) }} "
+        "{{ ngettext('%(num)s ticket of %(name)s', '%(num)s tickets of %(name)s', 2, name=name) }} "
+        "{% trans %}by {{ name }}{% endtrans %}"
+    )
+    page = template.render(name="<i>Dana</i>")
+    assert page == (
+        "Assign to <b>&lt;i&gt;Dana&lt;/i&gt;</b> 2 tickets of &lt;i&gt;Dana&lt;/i&gt; by &lt;i&gt;Dana&lt;/i&gt;"
+    )
+    assert texts.ngettext("%(num)s ticket", "%(num)s tickets", 1) % {"num": 1} == "1 ticket"
 
 
 @given(st.text(max_size=60))

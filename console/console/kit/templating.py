@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jinja2
 
-from console.kit import attempt_words, body_text, charts, links, times
+from console.kit import attempt_words, body_text, charts, links, texts, times
 from console.kit.statics import Statics
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -27,7 +27,11 @@ def environment(statics: Statics) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
         cache_size=-1,
+        extensions=["jinja2.ext.i18n"],
     )
+    # A text's values are parameters, which are escaped; line ends and indents of a block are none of its text.
+    templates.policies["ext.i18n.trimmed"] = True
+    templates.install_gettext_translations(texts.TRANSLATIONS, newstyle=True)  # type: ignore[attr-defined]
     templates.globals.update(static=statics.path, count=times.count, amount=times.amount, charts=charts, links=links)
     templates.globals.update(address=links.address, attempt_words=attempt_words, body_text=body_text)
     templates.filters.update(initials=initials, browser=browser)
