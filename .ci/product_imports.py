@@ -8,6 +8,7 @@ import sys
 PACKAGES = (
     "chassis",
     "gateway",
+    "console",
     "svc_catalog",
     "svc_tickets",
     "svc_occupancy",

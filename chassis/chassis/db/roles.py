@@ -13,20 +13,26 @@ installation use these texts, too.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+
 OWNER, PARTITIONS = "_owner", "_partitions"
 OWNER_CONNECTIONS = 10  # a migration, backups, a person
+SCRAM_ITERATIONS, SALT_BYTES = 4096, 16  # as PostgreSQL makes verifiers by default
 
 
 def make_roles(name: str, password: str, owner_password: str, connections: int, *, partitions: bool) -> list[str]:
     """Statements that make the roles of database `name`, or give existing ones these passwords and limits.
 
-    The service's role may have so many connections.
+    The service's role may have so many connections. A password that has not changed leaves its role's verifier as it
+    is: a pooler keeps copies of them. Passwords are ASCII, of so many random bits that their salt may come from them.
     """
     owner, members = f"{name}{OWNER}", f"{name}{PARTITIONS}"
     statements = [
         # NOINHERIT before any membership: it decides how memberships are granted.
-        *_role(name, f"LOGIN NOINHERIT CONNECTION LIMIT {connections} PASSWORD {literal(password)}"),
-        *_role(owner, f"LOGIN INHERIT CONNECTION LIMIT {OWNER_CONNECTIONS} PASSWORD {literal(owner_password)}"),
+        *_role(name, f"LOGIN NOINHERIT CONNECTION LIMIT {connections} {_password(name, password)}"),
+        *_role(owner, f"LOGIN INHERIT CONNECTION LIMIT {OWNER_CONNECTIONS} {_password(owner, owner_password)}"),
     ]
     roles = [name, owner]
     if partitions:
@@ -39,6 +45,16 @@ def make_roles(name: str, password: str, owner_password: str, connections: int, 
     granted = ", ".join(map(identifier, roles))
     member = "NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)"
     return [*statements, _block(f"IF {member} THEN GRANT {granted} TO CURRENT_USER; END IF;")]
+
+
+def scram_verifier(role: str, password: str) -> str:
+    """What PostgreSQL stores of a role's password (RFC 5803): always the same text for the same role and password."""
+    salt = hmac.digest(password.encode(), b"salt of " + role.encode(), hashlib.sha256)[:SALT_BYTES]
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, SCRAM_ITERATIONS)
+    stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", hashlib.sha256)).digest()
+    server_key = hmac.digest(salted, b"Server Key", hashlib.sha256)
+    texts = [base64.b64encode(value).decode() for value in (salt, stored_key, server_key)]
+    return f"SCRAM-SHA-256${SCRAM_ITERATIONS}:{texts[0]}${texts[1]}:{texts[2]}"
 
 
 def make_database(name: str) -> str:
@@ -132,6 +148,10 @@ def _role(name: str, attributes: str) -> list[str]:
         _block(f"IF {missing} THEN CREATE ROLE {identifier(name)}; END IF;"),
         f"ALTER ROLE {identifier(name)} {attributes}",
     ]
+
+
+def _password(role: str, password: str) -> str:
+    return f"PASSWORD {literal(scram_verifier(role, password))}"
 
 
 def _block(body: str, declarations: str = "") -> str:

@@ -64,7 +64,11 @@ class Servers:
         """
         options["connection_class"] = LiveConnection
         if len(self._servers) == 1:
-            return await asyncpg.connect(self.url, timeout=timeout, **options)
+            try:
+                return await asyncpg.connect(self.url, timeout=timeout, **options)
+            except TimeoutError:  # without a word of its own
+                host, port = self._servers[0]
+                raise TimeoutError(f"{host}:{port} did not answer within {timeout:g} s") from None
         reasons = []
         for server in tuple(self._servers):
             options |= {"host": server.host, "port": server.port, "timeout": timeout / len(self._servers)}

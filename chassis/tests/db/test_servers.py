@@ -197,3 +197,11 @@ async def test_a_connection_notices_that_its_peer_is_gone(url: str, several: boo
             names = "tcp_keepalives_idle", "client_connection_check_interval"
             assert [await raw.fetchval(f"SHOW {name}") for name in names] == ["30", "10s"]
     await database.close()
+
+
+async def test_a_server_that_does_not_answer_is_named() -> None:
+    seconds = 0.1
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(TimeoutError, match=f"^127.0.0.1:{port} did not answer within 0.1 s$"):
+            await Servers(f"postgresql://nobody:p@127.0.0.1:{port}/none").connect(timeout=seconds)

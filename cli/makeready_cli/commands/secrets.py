@@ -30,7 +30,8 @@ def _add_init(verbs: Commands) -> None:
         "make the secrets that a folder lacks",
         "Makes keys, passwords, URLs, and databases.sql for the administrator of the PostgreSQL server, in a folder "
         "that kustomize reads. What the folder has stays as it is, so a second run needs no options and adds only what "
-        "is missing. --nats-servers alone changes what is there: the servers in the URLs of NATS. It prints no secret.",
+        "is missing. Options change what is there: servers, certificates and limits, never a password or a key. It "
+        "prints no secret.",
     )
     parser.add_argument("--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server, or of its pooler")
     parser.add_argument(
@@ -40,8 +41,7 @@ def _add_init(verbs: Commands) -> None:
     parser.add_argument(
         "--database-prefix",
         metavar="PREFIX",
-        default="",
-        help="of the names of databases and roles, so that installations can share a server",
+        help="of the names of databases and roles, so that installations can share a server; it cannot change",
     )
     parser.add_argument(
         "--role-connections",
@@ -54,7 +54,7 @@ def _add_init(verbs: Commands) -> None:
         metavar="N",
         type=int,
         choices=tuple(making.PLACES),
-        help="1, or 3 with the component nats-ha; changes URLs that the folder has (default 1, or as they are)",
+        help="1, or 3 with the component nats-ha (default 1, or as they are)",
     )
     parser.set_defaults(run=init)
 
@@ -102,7 +102,7 @@ def _verb(verbs: Commands, name: str, brief: str, description: str) -> Parser:
 async def init(_operator: None, arguments: argparse.Namespace) -> Answer:
     """Says where the secrets are, and none of them."""
     folder: Path = arguments.folder
-    if not PREFIX.fullmatch(arguments.database_prefix):
+    if not PREFIX.fullmatch(arguments.database_prefix or ""):
         raise UsageError(
             "--database-prefix must be a to z, 0 to 9 and _, at most 32, and begin with a letter, not with pg_"
         )

@@ -36,7 +36,7 @@ CONNECTIONS = 40  # by default, of each service's role: three pods and one that 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the folder cannot know. None: as it has it; a CommandError if it has nothing."""
+    """What the folder cannot know. None: as it has it, or a CommandError if it has nothing."""
 
     database_host: str | None = None
     """HOST[:PORT] of the PostgreSQL server, or of its pooler."""
@@ -44,7 +44,8 @@ class Wanted:
     """Of the server, if the other is a pooler's."""
     database_ca: Path | None = None
     """The file of certificates, in PEM."""
-    database_prefix: str = ""
+    database_prefix: str | None = None
+    """None or as it is; another one is refused, for the databases have their names."""
     role_connections: int = CONNECTIONS
     nats_servers: int | None = None
 
@@ -52,24 +53,20 @@ class Wanted:
 def make_missing(folder: Path, settings: Wanted) -> None:
     """Makes what the folder lacks, and writes `databases.sql` and the ring of public keys anew from the other files.
 
-    nats_servers alone changes what is there: the servers in the URLs of NATS. Raises CommandError and OSError.
+    The servers and the certificates that `settings` names replace those of the folder; passwords and keys stay. Raises
+    CommandError and OSError.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    make_keys(folder / "identity", list(ISSUERS))
-    if not (folder / "ca.crt").exists():
-        if settings.database_ca is None:
-            raise CommandError("--database-ca is needed: no certificates are kept yet.")
-        keep(folder / "ca.crt", settings.database_ca.read_text())
     for service in WITH_DATABASES:
-        if not (folder / f"{service}.env").exists():
-            if settings.database_host is None:
-                raise CommandError(f"--database-host is needed: {service} has no URL yet.")
-            url = _database_url(service, settings.database_host, settings.database_prefix)
-            keep(folder / f"{service}.env", lines({"database-url": url}))
-        if settings.database_direct_host is not None:
-            _add_direct_url(folder, service, settings.database_direct_host)
+        _check_prefix(folder, service, settings.database_prefix)
+    make_keys(folder / "identity", list(ISSUERS))
+    if settings.database_ca is not None:
+        write(folder / "ca.crt", settings.database_ca.read_text())
+    elif not (folder / "ca.crt").exists():
+        raise CommandError("--database-ca is needed: no certificates are kept yet.")
+    for service in WITH_DATABASES:
+        _write_database_urls(folder, service, settings)
         _add_rings(folder / f"{service}.env", RINGS.get(service, ()))
-        keep(folder / f"{service}-owner.env", lines({"database-url": _owner_url(folder, service)}))
     password = new_password()
     keep(folder / "valkey.env", lines({"password": password, "url": f"valkey://:{password}@valkey:6379"}))
     _add_nats(folder, settings.nats_servers)
@@ -120,27 +117,55 @@ def _nats_url(user: str, password: str, places: Sequence[str]) -> str:
     return ",".join(f"nats://{user}:{password}@{place}" for place in places)
 
 
-def _database_url(service: str, host: str, prefix: str) -> str:
-    """The service's URL; role and database have the name of its context, after the prefix."""
-    name = prefix + service.removeprefix("svc-")
-    return f"postgresql://{name}:{new_password()}@{host}/{name}?sslmode=verify-full&sslrootcert={CA_FILE}"
+def _check_prefix(folder: Path, service: str, prefix: str | None) -> None:
+    """Raises CommandError if the service's database has another prefix."""
+    if prefix is None or not (folder / f"{service}.env").exists():
+        return
+    name, new_name = urlsplit(_url_of(folder, service)).username, _database_name(service, prefix)
+    if name != new_name:
+        raise CommandError(f"--database-prefix cannot change: the database is {name}, and would be {new_name}.")
 
 
-def _add_direct_url(folder: Path, service: str, host: str) -> None:
-    """Adds the URL of the server itself, if the service's file lacks it."""
-    path = folder / f"{service}.env"
-    content = path.read_text()
-    if "database-direct-url" not in values_of(content):
-        url = urlsplit(_url_of(folder, service))
-        direct_url = url._replace(netloc=f"{url.username}:{url.password}@{host}").geturl()
-        write(path, content.rstrip("\n") + "\n" + lines({"database-direct-url": direct_url}))
+def _database_name(service: str, prefix: str) -> str:
+    """The name of the service's database and of its role: that of its context, after the prefix."""
+    return prefix + service.removeprefix("svc-")
 
 
-def _owner_url(folder: Path, service: str) -> str:
-    """The URL of the role that owns the tables and migrates, with a new password."""
-    parts = urlsplit(values(folder, service).get("database-direct-url") or _url_of(folder, service))
-    place = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=f"{parts.username}{roles.OWNER}:{new_password()}@{place}").geturl()
+def _write_database_urls(folder: Path, service: str, settings: Wanted) -> None:
+    """Writes the URLs of the service and of the role that owns the tables and migrates. A URL that is there keeps its
+    password, and has another server only if `settings` names one."""
+    path, owner_path = folder / f"{service}.env", folder / f"{service}-owner.env"
+    of_service = values_of(path.read_text()) if path.exists() else {}
+    if "database-url" not in of_service:
+        if settings.database_host is None:
+            raise CommandError(f"--database-host is needed: {service} has no URL yet.")
+        name = _database_name(service, settings.database_prefix or "")
+        of_service["database-url"] = (
+            f"postgresql://{name}:{new_password()}@{settings.database_host}/{name}"
+            f"?sslmode=verify-full&sslrootcert={CA_FILE}"
+        )
+    elif settings.database_host is not None:
+        of_service["database-url"] = _at(of_service["database-url"], settings.database_host)
+    if settings.database_direct_host is not None:
+        of_service["database-direct-url"] = _at(of_service["database-url"], settings.database_direct_host)
+    of_server = urlsplit(of_service.get("database-direct-url", of_service["database-url"]))
+    place = of_server.netloc.rpartition("@")[2]
+    if not owner_path.exists():
+        netloc = f"{of_server.username}{roles.OWNER}:{new_password()}@{place}"
+        owner_url = of_server._replace(netloc=netloc).geturl()
+    elif settings.database_host is None and settings.database_direct_host is None:
+        owner_url = _url_of(folder, f"{service}-owner")
+    else:
+        owner_url = _at(_url_of(folder, f"{service}-owner"), place)
+    for file, urls in ((path, of_service), (owner_path, {"database-url": owner_url})):
+        if not file.exists() or urls != values_of(file.read_text()):
+            write(file, lines(urls))
+
+
+def _at(url: str, place: str) -> str:
+    """The URL with another server, HOST[:PORT]; its role, password and database stay."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@{place}").geturl()
 
 
 def _url_of(folder: Path, name: str) -> str:

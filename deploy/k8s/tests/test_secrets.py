@@ -20,6 +20,7 @@ import asyncpg
 import pytest
 
 from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
+from chassis.db import roles
 from chassis.runtime.settings import Environment, database_settings
 from gateway.http.cursors import Cursors
 from gateway.identity.accounts.totp import TotpFault, TotpSecrets
@@ -87,6 +88,35 @@ def test_another_number_of_nats_servers_changes_the_urls_and_no_password(secrets
     assert make_secrets(secrets, "--nats-servers", "1").returncode == 0
     assert [values(file).keys() for file in files] == [{*before[0], "routes-password"}, before[1].keys()]
     assert values(files[0])["url"] == before[0]["url"]
+
+
+def test_another_database_server_changes_the_urls_and_no_password(secrets: Path, tmp_path: Path) -> None:
+    """The folder is told of a pooler, of another server behind it, and of new certificates."""
+    names = [f"{name}{suffix}" for name in (*SERVICES, "console") for suffix in ("", "-owner")]
+    before = {name: values(secrets / f"{name}.env") for name in names}
+    ca = tmp_path / "other.pem"
+    ca.write_text("other")
+
+    def hosts(field: str, *, owners: bool = False) -> set[str | None]:
+        of_roles = [values(secrets / f"{name}.env") for name in names if name.endswith("-owner") is owners]
+        return {urlsplit(secret[field]).hostname for secret in of_roles}
+
+    done = make_secrets(secrets, "--database-host", "pooler.example:6432", "--database-direct-host", "db.example")
+    assert done.returncode == 0, done.stderr
+    assert hosts("database-url") == {"pooler.example"} and hosts("database-direct-url") == {"db.example"}
+    assert hosts("database-url", owners=True) == {"db.example"}
+    assert make_secrets(secrets, "--database-direct-host", "new.example", "--database-ca", str(ca)).returncode == 0
+    assert hosts("database-url") == {"pooler.example"} and hosts("database-direct-url") == {"new.example"}
+    assert hosts("database-url", owners=True) == {"new.example"} and (secrets / "ca.crt").read_text() == "other"
+    for name in names:
+        after = values(secrets / f"{name}.env")
+        old, new = (urlsplit(urls["database-url"]) for urls in (before[name], after))
+        assert new._replace(netloc=old.netloc) == old and new.password == old.password
+        assert {key: after[key] for key in before[name] if key != "database-url"} == {
+            key: value for key, value in before[name].items() if key != "database-url"
+        }
+    refused = make_secrets(secrets, "--database-prefix", "north_")
+    assert refused.returncode == 1 and "--database-prefix cannot change" in refused.stderr
 
 
 def test_a_ring_that_a_new_release_asks_for_joins_the_old_file(secrets: Path) -> None:
@@ -274,8 +304,9 @@ def test_passwords_change_in_every_place_that_has_them(secrets: Path) -> None:
     url, old = urlsplit(after["svc-tickets.env"]["database-url"]), urlsplit(before["svc-tickets.env"]["database-url"])
     assert url.password != old.password and url._replace(netloc="") == old._replace(netloc="")
     new_sql = (secrets / "databases.sql").read_text()
-    assert f"PASSWORD '{url.password}'" in new_sql and f"PASSWORD '{old.password}'" in sql
-    assert f"PASSWORD '{old.password}'" not in new_sql
+    old_verifier, verifier = (roles.scram_verifier("tickets", parts.password or "") for parts in (old, url))
+    assert f"PASSWORD '{verifier}'" in new_sql and f"PASSWORD '{old_verifier}'" in sql
+    assert old_verifier not in new_sql
     valkey = after["valkey.env"]
     assert valkey["url"] == f"valkey://:{valkey['password']}@store.example:6380"
     users, nats_values = after["nats-users.env"], after["nats.env"]
@@ -339,9 +370,16 @@ async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_o
 ) -> None:
     urls = on_server(secrets, postgres_server.url, "k8s_")
     assert make_secrets(secrets).returncode == 0
-    for _ in range(2):  # it may be run again
+    sql = (secrets / "databases.sql").read_text()
+    assert not any(urlsplit(url).password in sql for url in urls.values())
+    superuser, verifiers = await asyncpg.connect(postgres_server.url), []
+    for _ in range(2):  # it may be run again: a pooler's copies of the verifiers stay true
         done = await asyncio.to_thread(run_sql, postgres_server.url, secrets / "databases.sql")
         assert done.returncode == 0, done.stderr
+        query = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE 'k8s\\_%' AND rolcanlogin ORDER BY 1"
+        verifiers.append([tuple(row) for row in await superuser.fetch(query)])
+    await superuser.close()
+    assert verifiers[0] == verifiers[1] and len(verifiers[0]) == 2 * len((*SERVICES, "console"))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await asyncpg.connect(urls["gateway"].replace("/k8s_gateway?", "/k8s_catalog?"))
     for name in SERVICES:
@@ -431,6 +469,3 @@ def test_with_a_pooler_migrations_and_sessions_have_the_servers_own_address(tmp_
             f"MAKEREADY_{key.upper().replace('-', '_')}": value for key, value in secret.items()
         }
         assert database_settings(Environment(variables)).direct_url == secret["database-direct-url"]
-    before = (tmp_path / "secrets" / "gateway.env").read_text()
-    assert make_secrets(tmp_path / "secrets", "--database-direct-host", "other.example").returncode == 0
-    assert (tmp_path / "secrets" / "gateway.env").read_text() == before
