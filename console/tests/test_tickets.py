@@ -153,12 +153,18 @@ async def test_upkeep_is_grouped_by_when_it_is_due(administrator: Browser, stubs
     assert "Due 23 Sep" in reply.words.replace("Wed ", "") and "Fire panel FP-1" in reply.words
 
 
-def test_groups_have_the_order_of_their_rows() -> None:
+def test_groups_have_the_order_of_their_rows_below_the_open_emergencies() -> None:
     rows = list(tickets())
-    by_who = grouped(rows, "who")
+    emergency = next(row for row in rows if row.priority == "Emergency" and row.HasField("assignee_id"))
+    closed = pb.TicketSummary(priority="Emergency", status="Completed", assignee_id=9)
+    first, *by_who = grouped([*rows, closed], "who")
+    assert first.tickets == [emergency]
     assert [group.name for group in by_who] == ["Nobody has them", "Staff", "Vendors"]
-    assert sum(len(group.tickets) for group in by_who) == len(rows)
-    assert [group.name for group in grouped(rows, "status")] == list(dict.fromkeys(row.status for row in rows))
+    assert sum(len(group.tickets) for group in by_who) == len(rows) and closed in by_who[1].tickets
+    _, *by_status = grouped(rows, "status")
+    assert [group.name for group in by_status] == list(
+        dict.fromkeys(row.status for row in rows if row is not emergency)
+    )
     assert [group.tickets for group in grouped(rows, "")] == [rows]
 
 

@@ -141,7 +141,7 @@ def row_of(ticket: Record | Mapping[str, Any]) -> dict[str, Any]:
         "is_open": ticket["status"] not in CLOSED,
         "opened": rules.opened_key(created_at),
         "urgency": rules.urgency_key(ticket["priority"], ticket["status"], created_at),
-        "waiting": rules.waiting_key(quiet_since, created_at),
+        "waiting": rules.waiting_key(quiet_since, ticket["priority"], created_at),
         "terms": "\n".join(rules.term(company_id, *value) for value in values),
     }
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from chassis.refusals import Refusal, invalid_request
-from svc_tickets.tickets.rules.fields import PRIORITIES
+from svc_tickets.tickets.rules.fields import EMERGENCY, PRIORITIES
 from svc_tickets.tickets.rules.staleness import CLOSED
 
 # The longest stretch of a ticket's texts that is searched, in characters, and the longest word.
@@ -155,9 +155,12 @@ def urgency_key(priority: str, status: str, created_at: datetime.datetime) -> in
     return (len(PRIORITIES) - 1 - PRIORITIES.index(priority)) * _AGE + opened
 
 
-def waiting_key(quiet_since: datetime.datetime | None, created_at: datetime.datetime) -> int:
-    """Tickets that can go stale, the longest quiet first; then all others, the newest first."""
-    return opened_key(quiet_since) if quiet_since is not None else 2 * _AGE - opened_key(created_at)
+def waiting_key(quiet_since: datetime.datetime | None, priority: str, created_at: datetime.datetime) -> int:
+    """Tickets that can go stale, emergencies first, of each the longest quiet first; then all others, the newest
+    first."""
+    if quiet_since is None:
+        return 3 * _AGE - opened_key(created_at)
+    return opened_key(quiet_since) + (0 if priority == EMERGENCY else _AGE)
 
 
 class Cursor(NamedTuple):

@@ -27,7 +27,8 @@ INSERT INTO ticket_search (company_id, id, version, comment_id, quiet_since, pro
 SELECT company_id, id, 1, 0, quiet_since, property_id, unit_id, NULL, assignee_id, NULL, status, is_open, priority,
   category, source, opened,
   CASE WHEN is_open THEN opened ELSE 5 * (2::numeric ^ 58)::bigint - opened END,
-  CASE WHEN quiet_since IS NULL THEN (2::numeric ^ 59)::bigint - opened ELSE opened END,
+  CASE WHEN quiet_since IS NULL THEN 3 * (2::numeric ^ 58)::bigint - opened
+    WHEN priority = 'Emergency' THEN opened ELSE (2::numeric ^ 58)::bigint + opened END,
   array_to_tsvector(array_remove(array[company_id || '/s' || status, company_id || '/p' || priority,
     company_id || '/c' || category, company_id || '/o' || source, company_id || '/P' || property_id,
     company_id || '/U' || unit_id, company_id || '/U+', company_id || '/E-', company_id || '/V-',

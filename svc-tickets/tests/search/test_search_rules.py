@@ -81,8 +81,13 @@ def test_keys_order_open_tickets_before_closed_ones() -> None:
     ]
     closed = [rules.urgency_key("Emergency", status, at) for at in (late, early) for status in ("Completed",)]
     assert [*urgent, *closed] == sorted([*urgent, *closed])
-    waiting = [rules.waiting_key(early, early), rules.waiting_key(late, early)]
-    others = [rules.waiting_key(None, late), rules.waiting_key(None, early)]
+    waiting = [
+        rules.waiting_key(quiet_since, priority, early)
+        for priority in ("Emergency", "High")
+        for quiet_since in (early, late)
+    ]
+    assert rules.waiting_key(late, "Low", early) == waiting[-1]  # below an emergency, age alone decides
+    others = [rules.waiting_key(None, "Emergency", late), rules.waiting_key(None, "Emergency", early)]
     assert [*waiting, *others] == sorted([*waiting, *others])
     assert max(*urgent, *closed, *others) < rules.LARGEST
 

@@ -163,8 +163,9 @@ def _key(ticket: dict[str, Any], order: str) -> Any:
     if order == "priority":
         rank = 9 if is_closed else -fields.PRIORITIES.index(ticket["priority"])
         return rank, -opened if is_closed else opened, ticket["id"]
-    waits = ticket["stale_due_at"] is not None
-    return not waits, ticket["quiet_since"].timestamp() if waits else -opened, ticket["id"]
+    if ticket["stale_due_at"] is None:
+        return 2, -opened, ticket["id"]
+    return ticket["priority"] != "Emergency", ticket["quiet_since"].timestamp(), ticket["id"]
 
 
 def _stamp(hours: float) -> Any:

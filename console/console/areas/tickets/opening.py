@@ -119,7 +119,9 @@ async def _open_tickets(context: PageContext, values: Mapping[str, str]) -> Pane
     searches = []
     for name in ("unit_id", "asset_id"):
         if record_id := number(values.get(name) or ""):
-            request = views.SearchTicketsRequest(statuses=filters.OPEN, limit=FOUND_MAX)
+            request = views.SearchTicketsRequest(
+                statuses=filters.OPEN, order=views.TICKET_ORDER_PRIORITY, limit=FOUND_MAX
+            )
             setattr(request, name, record_id)
             searches.append(context.rpcs.panel(SEARCH, request))
     answers = await together(*searches)
@@ -131,7 +133,8 @@ async def _open_tickets(context: PageContext, values: Mapping[str, str]) -> Pane
 def ranked(
     tickets: Sequence[views.TicketSummary], title: str, category: str, asset_id: str
 ) -> list[tuple[bool, views.TicketSummary]]:
-    """Whether each may say the same as the new one; those first. They share the asset, the category or a word."""
+    """Whether each may say the same as the new one; those first, and emergencies first of each. They share the asset,
+    the category or a word."""
     words = _words(title)
 
     def is_likely(ticket: views.TicketSummary) -> bool:
@@ -139,7 +142,7 @@ def ranked(
         return same_asset or (bool(category) and ticket.category == category) or bool(words & _words(ticket.title))
 
     judged = [(is_likely(ticket), ticket) for ticket in tickets]
-    return sorted(judged, key=lambda pair: not pair[0])
+    return sorted(judged, key=lambda pair: (not pair[0], pair[1].priority != "Emergency"))
 
 
 def _words(text: str) -> set[str]:

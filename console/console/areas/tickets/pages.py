@@ -61,16 +61,18 @@ class Group:
 
 
 def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
-    """The tickets by who has them, status or property, in their order."""
-    groups: dict[str, list[pb.TicketSummary]] = {}
+    """The tickets by who has them, status or property, in their order, below the open emergencies."""
+    groups: dict[str, list[pb.TicketSummary]] = {"Emergencies": []}
     if by == "who":
-        groups = {"Nobody has them": [], "Staff": [], "Vendors": []}
+        groups |= {"Nobody has them": [], "Staff": [], "Vendors": []}
     for ticket in tickets:
         groups.setdefault(_group_of(ticket, by), []).append(ticket)
     return [Group(name, rows) for name, rows in groups.items() if rows]
 
 
 def _group_of(ticket: pb.TicketSummary, by: str) -> str:
+    if by and ticket.priority == "Emergency" and not is_closed(ticket):
+        return "Emergencies"
     if by == "who":
         if ticket.HasField("assignee_id"):
             return "Staff"
@@ -306,7 +308,7 @@ def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
     rows = []
     for row in counts:
         note = f"{row.on_hold} on hold" if row.on_hold else ""
-        query = {"older": row.hours_from, "younger": row.hours_to, "order": "oldest"}
+        query = {"older": row.hours_from, "younger": row.hours_to}
         rows.append((row.name, row.tickets, note, links.with_query(PATH, query)))
     return rows
 

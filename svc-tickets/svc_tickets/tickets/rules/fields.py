@@ -51,6 +51,7 @@ SOURCES: tuple[str, ...] = get_args(Source)
 
 FIRST_STATUS: Status = "Open"
 DEFAULT_PRIORITY: Priority = "Medium"
+EMERGENCY: Priority = "Emergency"
 TITLE_POINTS_MAX = 150
 # The kind of a comment that belongs to a status change, by the new status.
 COMMENT_KINDS: dict[str, str] = {"Completed": "closing_note", "Cancelled": "cancellation_notes"}
