@@ -287,6 +287,7 @@ PAGES = (
     # webhooks
     Page("GET", webhooks.PATH, webhooks.list_subscriptions, ADMINISTRATORS, webhooks.SHOWS,
          menu=(INTEGRATIONS, webhooks.HERE, "hook")),
+    Page("GET", "/webhooks/home", webhooks.home, ADMINISTRATORS, (webhooks.LIST,), panel="Webhooks"),
     Page("GET", "/webhooks/panel", webhooks.panel, ADMINISTRATORS, (webhooks.LIST,), panel="Endpoints that get it"),
     Page("GET", "/webhooks/new", webhook_actions.show_create, ADMINISTRATORS),
     Page("POST", "/webhooks/new", webhook_actions.create, ADMINISTRATORS, (webhook_actions.ADD,)),
@@ -330,7 +331,6 @@ PAGES = (
          menu=(INTEGRATIONS, events.HERE, "pulse")),
     Page("GET", "/events/between", events.between, ADMINISTRATORS, (events.LIST,), panel="What happened"),
     Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Integrations notified"),
-    Page("GET", "/events/home", events.home, ADMINISTRATORS, (events.SUBSCRIPTIONS,), panel="Webhooks"),
     Page("GET", "/events/found", events.search_hits, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
     Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),
     Page("GET", requests.PATH, requests.list_requests, ADMINISTRATORS, (requests.LIST,),

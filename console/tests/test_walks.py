@@ -129,7 +129,7 @@ QUERIES = {
     "/audit/panel": "kind=ticket&id=41",
     "/audit/recent": "",
     "/events/panel": "kind=ticket&id=102",
-    "/events/home": "",
+    "/webhooks/home": "",
     "/events/between": "since=2026-01-01T00:00:00Z&until=2026-12-31T00:00:00Z",
     "/requests/panel": "request_id=5c1f0b8a5c1f0b8a5c1f0b8a",
     "/events/found": "q=nothing",

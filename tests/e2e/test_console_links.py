@@ -14,7 +14,7 @@ import pytest
 
 from testkit.patience import until
 
-from .console_browser import MISSING, Browser
+from .console_browser import MISSING, Browser, Page
 from .system import Company, System
 
 LISTS = ("tickets", "properties", "units", "assets", "vendors", "meters", "inspections", "turns")
@@ -71,6 +71,34 @@ def test_every_link_opens_with_all_its_parts(person: Browser, records: dict[str,
         if page.status != 200 or name not in title or MISSING in page.text:
             wrong.append((path, page.status, title, name))
     assert not wrong and opened > 10 * len(LISTS) // 2
+
+
+TILE = re.compile(r'<a class="(?:red|amber|none|)"\s+href="([^"]+)"><span class="v">([\d,]+)</span>')
+NEXT = re.compile(r'<a href="([^"]+)"\s+rel="next"')
+PARKED = re.compile(r'state=parked#deliveries"><span\s+class="in-red b">([\d,]+)<')
+
+
+def rows_of(page: Page) -> int:
+    """The records of a list. That of endpoints counts their parked deliveries."""
+    if "/webhooks?view=retry" in page.text and "Endpoints" in page.words:
+        return sum(int(number.replace(",", "")) for number in PARKED.findall(page.text))
+    bodies = re.findall(r"<tbody>(.*?)</tbody>", page.text, re.DOTALL)
+    return sum(len(re.findall(r"<tr(?! class=\"group\")[ >]", body)) for body in bodies)
+
+
+def test_each_tile_of_the_first_page_counts_the_rows_of_its_list(person: Browser, demo: Company) -> None:
+    tiles = {html.unescape(path): int(count.replace(",", "")) for path, count in TILE.findall(person.get("/").text)}
+    rows: dict[str, int] = {}
+    for path in tiles:
+        page, rows[path] = person.get(path), 0
+        while True:
+            rows[path] += rows_of(page)
+            following = NEXT.search(page.text)
+            if following is None:
+                break
+            page = person.get(html.unescape(following[1]))
+    assert rows == tiles and len(tiles) >= (7 if "/webhooks" not in "".join(tiles) else 8)
+    assert sum(map(bool, tiles.values())) >= 6
 
 
 def test_a_record_of_nobody_and_one_of_another_company_are_the_same_404(

@@ -25,7 +25,6 @@ HERE = "Events"
 PATH = "/events"
 LIST = "webhooks.AdministrationService/ListEvents"
 GET = "webhooks.AdministrationService/GetEvent"
-SUBSCRIPTIONS = "webhooks.AdministrationService/ListSubscriptionDetails"
 OF_RECORD = "webhooks.DeliveriesService/ListDeliveriesOf"
 AUDIT = "common.AuditService/ListAudit"
 SHOWS = (GET, AUDIT, NAMES)
@@ -33,7 +32,7 @@ SHOWS = (GET, AUDIT, NAMES)
 SHOWN, CSV_ROWS = 50, 200
 PANEL_EVENTS, PANEL_DELIVERIES = 8, 100
 AUDIT_ROWS = 20
-SUBSCRIPTIONS_MAX, HOME_ROWS = 200, 8
+HITS = 8
 FILTERS = ("event", "kind", "id", "from", "to", "outcome", "request_id")
 KEYS = (
     "ticket.created", "ticket.status_changed", "ticket.stale", "turn.status_changed", "turn.schedule_changed",
@@ -250,27 +249,6 @@ async def between(context: PageContext) -> web.StreamResponse:
     return context.render("events/between.html", events=page.events, has_more=page.HasField("next_before_event_id"))
 
 
-async def home(context: PageContext) -> web.StreamResponse:
-    """The first page's counts and card: deliveries that are parked, and endpoints that fail."""
-    page = await context.rpcs.call(SUBSCRIPTIONS, pb.ListSubscriptionDetailsRequest(limit=SUBSCRIPTIONS_MAX))
-    every = page.subscriptions
-    trouble = [
-        subscription for subscription in every if subscription.health != "healthy" or subscription.undelivered.parked
-    ]
-    trouble.sort(
-        key=lambda subscription: (
-            -subscription.undelivered.parked,
-            subscription.health == "paused",
-            subscription.sub_id,
-        )
-    )
-    return context.render(
-        "events/home.html", every=every, trouble=trouble[:HOME_ROWS], host_of=host_of,
-        parked=sum(subscription.undelivered.parked for subscription in every),
-        failing=[subscription for subscription in trouble if subscription.HasField("failing_since")],
-    )  # fmt: skip
-
-
 async def search_hits(context: PageContext) -> web.StreamResponse:
     """What a search finds by an exact id: of an event, which a delivery has too, or of a request."""
     text = context.query.get("q", "").strip()[: filters.TEXT_MAX].replace("\0", "")
@@ -287,7 +265,7 @@ async def search_hits(context: PageContext) -> web.StreamResponse:
             return context.redirect(at)
     events: Sequence[pb.Event] = ()
     if text and text.isascii() and " " not in text and len(text) >= 8:
-        request = pb.ListEventsRequest(request_id=text, limit=HOME_ROWS)
+        request = pb.ListEventsRequest(request_id=text, limit=HITS)
         events = (await context.rpcs.call(LIST, request)).events
         if events:
             return context.redirect(links.with_query(PATH, {"request_id": text}))

@@ -13,7 +13,7 @@ from console.kit.context import PageContext
 from console.kit.panels import Included, include
 
 HERE = "Home"
-COUNTS = ("/tickets/home", "/events/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
+COUNTS = ("/tickets/home", "/webhooks/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
 INTEGRATIONS = "/keys/home"
 RECENT = "/audit/recent"
 # What a change on this page is about: kinds of records.
@@ -53,7 +53,7 @@ async def home(context: PageContext) -> web.StreamResponse:
         title=f"{greeting(context.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
         needs=[Markup(need[0]) for need in needs],  # noqa: S704 - the areas' templates made them
         board=cards.pop("/board/home"), tickets=cards.pop("/tickets/home"),
-        integrations=[panel for panel in (cards.pop("/events/home"), keys) if panel],
+        integrations=[panel for panel in (cards.pop("/webhooks/home"), keys) if panel],
         others=[panel for panel in cards.values() if panel],
     )  # fmt: skip
 

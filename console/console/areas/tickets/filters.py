@@ -24,6 +24,7 @@ VIEWS = {
     "open": ("Open", "priority", "who"),
     "mine": ("Mine", "priority", "status"),
     "waiting": ("Waiting", "stale", ""),
+    "soon": ("Waiting soon", "stale", ""),
     "closed": ("Closed", "newest", ""),
     "all": ("All", "newest", ""),
 }
@@ -174,7 +175,9 @@ def _read_view(search: TicketSearch, person_id: int) -> None:
     if search.view == "mine":
         request.assignee_id = person_id
     if search.view == "waiting":
-        request.stale = request.soon_stale = True
+        request.stale = True
+    if search.view == "soon":
+        request.soon_stale = True
 
 
 @dataclass(frozen=True, slots=True)

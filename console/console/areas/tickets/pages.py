@@ -111,7 +111,7 @@ def _tabs(
     numbers: dict[str, int] = {}
     if counts.ok:
         mine = next((row.tickets for row in counts.by_assignee if row.id == context.session.person.person_id), 0)
-        numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale + counts.soon_stale}
+        numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale, "soon": counts.soon_stale}
     tabs = []
     for view, (words, _, _) in filters.VIEWS.items():
         if view != "mine" or context.session.kind == STAFF:

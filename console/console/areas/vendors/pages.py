@@ -129,7 +129,6 @@ def _read_filters(context: PageContext) -> tuple[dict[str, str], pb.SearchVendor
         request.is_active = False
     if view == "hold":
         request.on_hold = True
-        request.ClearField("is_active")
     if view == "insurance":
         request.insured_until = str(today + datetime.timedelta(days=SOON_DAYS))
     if view == "missing":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from aiohttp import web
 
 from console.areas.webhooks import words
@@ -16,30 +18,79 @@ HERE = "Webhooks"
 PATH = "/webhooks"
 LIST = "webhooks.AdministrationService/ListSubscriptionDetails"
 SHOWS = (LIST, NAMES)
-SHOWN, CSV_ROWS = 50, 200
+SHOWN, ALL_AT_ONCE, HOME_ROWS = 50, 200, 8
+VIEWS = ("", "retry", "failing")
 CSV_HEADER = (
     "sub_id", "destination_url", "health", "failures_in_a_row", "failing_since", "events", "waiting", "next_due_at",
     "parked", "paused_at", "pause_reason", "source", "created_by", "created_at", "secret_prefix", "secret_since",
 )  # fmt: skip
 
 
+async def every_subscription(context: PageContext) -> Sequence[pb.SubscriptionDetails]:
+    """Those of the company, which has a thousand at most."""
+    subscriptions: list[pb.SubscriptionDetails] = []
+    request = pb.ListSubscriptionDetailsRequest(limit=ALL_AT_ONCE)
+    while True:
+        page = await context.rpcs.call(LIST, request)
+        subscriptions += page.subscriptions
+        if not page.HasField("next_after_id"):
+            return subscriptions
+        request.after_id = page.next_after_id
+
+
+def in_view(subscriptions: Iterable[pb.SubscriptionDetails], view: str) -> list[pb.SubscriptionDetails]:
+    """view: of VIEWS. Retried are those with parked deliveries, failing are those whose last attempt failed."""
+    if view == "retry":
+        return [subscription for subscription in subscriptions if subscription.undelivered.parked]
+    if view == "failing":
+        return [subscription for subscription in subscriptions if subscription.HasField("failing_since")]
+    return list(subscriptions)
+
+
+def parked_of(subscriptions: Iterable[pb.SubscriptionDetails]) -> int:
+    return sum(subscription.undelivered.parked for subscription in subscriptions)
+
+
 async def list_subscriptions(context: PageContext) -> web.StreamResponse:
-    wants_csv = "csv" in context.query
-    request = pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS if wants_csv else SHOWN)
-    if after := filters.number(context.query.get("after", "")):
-        request.after_id = after
-    page = await context.rpcs.call(LIST, request)
-    if wants_csv:
-        return _csv(page.subscriptions)
-    names = await names_of(context.rpcs, [subscription.paused_by for subscription in page.subscriptions])
-    more = with_query(PATH, {"after": page.next_after_id}) if page.HasField("next_after_id") else ""
+    view = context.query.get("view", "")
+    view = view if view in VIEWS else ""
+    later, more = filters.number(context.query.get("after", "")), ""
+    if view or "csv" in context.query:
+        listed = in_view(await every_subscription(context), view)
+    else:
+        request = pb.ListSubscriptionDetailsRequest(limit=SHOWN, after_id=later or None)
+        page = await context.rpcs.call(LIST, request)
+        listed = list(page.subscriptions)
+        more = with_query(PATH, {"after": page.next_after_id}) if page.HasField("next_after_id") else ""
+    if "csv" in context.query:
+        return _csv(listed)
+    names = await names_of(context.rpcs, [subscription.paused_by for subscription in listed])
     return context.render(
-        "webhooks/list.html", here=HERE, subscriptions=page.subscriptions, more=more, names=names, words=words,
-        later=request.HasField("after_id"), csv_path=with_query(PATH, {"after": request.after_id, "csv": 1}),
+        "webhooks/list.html", here=HERE, subscriptions=listed, more=more, names=names, words=words, view=view,
+        later=bool(later) and not view, parked=parked_of(listed), csv_path=with_query(PATH, {"view": view, "csv": 1}),
     )  # fmt: skip
 
 
-def _csv(subscriptions: list[pb.SubscriptionDetails]) -> web.Response:
+async def home(context: PageContext) -> web.StreamResponse:
+    """The first page's counts and card: deliveries that are parked, and endpoints that fail."""
+    every = await every_subscription(context)
+    trouble = [
+        subscription for subscription in every if subscription.health != "healthy" or subscription.undelivered.parked
+    ]
+    trouble.sort(
+        key=lambda subscription: (
+            -subscription.undelivered.parked,
+            subscription.health == "paused",
+            subscription.sub_id,
+        )
+    )
+    return context.render(
+        "webhooks/home.html", every=every, trouble=trouble[:HOME_ROWS], words=words, parked=parked_of(every),
+        failing=in_view(trouble, "failing"),
+    )  # fmt: skip
+
+
+def _csv(subscriptions: Sequence[pb.SubscriptionDetails]) -> web.Response:
     rows = []
     for subscription in subscriptions:
         wait = subscription.undelivered
@@ -78,6 +129,6 @@ async def panel(context: PageContext) -> web.StreamResponse:
     event = context.query.get("event", "")
     if event not in dict(words.EVENTS):
         raise web.HTTPNotFound
-    page = await context.rpcs.call(LIST, pb.ListSubscriptionDetailsRequest(limit=CSV_ROWS))
+    page = await context.rpcs.call(LIST, pb.ListSubscriptionDetailsRequest(limit=ALL_AT_ONCE))
     endpoints = [subscription for subscription in page.subscriptions if event in subscription.events]
     return context.render("webhooks/panel.html", event=event, endpoints=endpoints, words=words)
