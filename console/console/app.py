@@ -11,7 +11,6 @@ import datetime
 import gzip
 import logging
 import re
-import secrets
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote, urlsplit
 
@@ -30,7 +29,7 @@ from chassis.runtime import traces
 from console import config, files, pages
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
-from console.kit import confirming, form_tokens, links, photos, streaming, templating
+from console.kit import browser_secret, confirming, form_tokens, links, photos, returning, streaming, templating
 from console.kit.browser_session import NOBODY, BrowserSession
 from console.kit.calls import Calls
 from console.kit.context import Page, PageContext, Site
@@ -39,7 +38,7 @@ from console.kit.panels import missing
 from console.kit.sending import needs_confirmation
 from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions, secret_of
-from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE, end, go_on
+from console.kit.signing_in import SESSION_COOKIE, end, go_on
 from console.kit.statics import PREFIX, Statics, accepts_gzip
 from console.kit.turns import Turns
 from console.kit.uploads import (
@@ -50,11 +49,10 @@ from console.kit.uploads import (
     UploadError,
     begin,
     fields,
+    leading_fields,
 )
 from console.purging import SandboxPurge
 
-SECRET_LENGTH = 43  # of 256 bits in base64
-VISITOR = re.compile(rf"[A-Za-z0-9_-]{{{SECRET_LENGTH}}}")
 COMPRESSED_FROM = 1024
 CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -74,7 +72,6 @@ STRICT_TRANSPORT = "max-age=31536000"
 HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX)
 """What is served without a session, as it is: no cookie is read."""
-DISPLACED = "You were signed out here, because you have signed in on many other browsers since."
 LEFT_SANDBOX = "That sandbox was ended, or is closed. You are in the live company."
 COMPANY_HEADER = "X-Company"
 """Of what the scripts of a page ask for: the id of the company that the page shows."""
@@ -122,6 +119,7 @@ class Console:
             now=now or (lambda: datetime.datetime.now(datetime.UTC)),
             live=Live(settings.nats_url, settings.nats_tls),
             files=store,
+            key=signer.secret("console"),
         )
         self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
         self._purge = SandboxPurge(self._clients[config.GATEWAY], database, store)
@@ -254,10 +252,7 @@ class Console:
             request[REQUEST].is_known = True
         else:
             session.was_displaced = self.site.sessions.was_displaced(text)
-            visitor = request.cookies.get(VISITOR_COOKIE, "")
-            session.visitor = visitor if VISITOR.fullmatch(visitor) else secrets.token_urlsafe(32)
-            if session.visitor != visitor and context.page is not None and fault is None:
-                context.cookies[VISITOR_COOKIE] = session.visitor, None
+        self._remember(context, is_known=fault is None)
         if fault is not None:
             log.warning("session_unknown", reason=str(fault))
         who = session.who
@@ -270,6 +265,20 @@ class Console:
         if request.headers.get(COMPANY_HEADER) not in (None, str(who.company_id) if who else ""):
             return _error_page(context, 409, "company")
         return await handler(request)
+
+    def _remember(self, context: PageContext, *, is_known: bool) -> None:
+        """Reads the browser's secret, and has the browser keep it for as long as it should. is_known: whether the
+        gateway has said whose session it is."""
+        session, now = context.session, self.site.now()
+        stored = browser_secret.read(context.request.cookies.get(browser_secret.COOKIE, ""), self.site.key, now)
+        session.was_here = stored is not None
+        if stored is not None and not is_known:
+            session.browser = stored
+            return
+        session.browser = browser_secret.renewed(stored, session.who, now)
+        if session.browser != stored and context.page is not None and is_known:
+            age = session.browser.ends_at - int(now.timestamp())
+            context.cookies[browser_secret.COOKIE] = session.browser.sealed(self.site.key), age
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -305,11 +314,36 @@ class Console:
             return await handler(request)
         if request.method == "POST" and not self._is_own(request):
             return _error_page(context, 403, "origin")
+        if request.method == "POST" and context.session.who is None and NOBODY not in context.page.kinds:
+            return await self._signed_out(context, request, handler)
         if context.session.kind not in context.page.kinds:
             return _not_for(context, context.page)
+        return await self._open_to(context, handler)
+
+    async def _signed_out(self, context: PageContext, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The answer to a form of somebody who is not signed in any more."""
+        assert context.page is not None
+        if not returning.can_return(context):
+            return _not_for(context, context.page)
+        if not _is_form(request):
+            return _error_page(context, 415, "encoding")
+        bytes_max = max(context.page.uploads, STRANGERS_BYTES_MAX)
+        context.form = MultiDictProxy(await leading_fields(request[REQUEST], STRANGERS_BYTES_MAX, bytes_max))
+        if returning.SENT not in context.form:
+            return returning.page(context)
+        asks = await returning.sign_in(context)
+        if asks is not None:
+            return asks
+        if context.session.kind not in context.page.kinds:
+            return _not_for(context, context.page)
+        return await self._open_to(context, handler)
+
+    async def _open_to(self, context: PageContext, handler: Handler) -> web.StreamResponse:
+        """Goes on for one whom the page's line names."""
+        assert context.page is not None
         if context.session.who is not None and context.session.who.second_factor_due and not context.page.due:
             return context.redirect("/account")
-        return await handler(request)
+        return await handler(context.request)
 
     @web.middleware
     async def _forms(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -317,6 +351,8 @@ class Console:
         context: PageContext | None = request.get(CONTEXT)
         if request.method != "POST" or context is None or context.page is None:
             return await handler(request)
+        if context.form:  # it was read before its person had signed in
+            return await self._sent(context, request, handler)
         if not _is_form(request):
             return _error_page(context, 415, "encoding")
         if not context.page.uploads or request.content_type != "multipart/form-data":
@@ -332,7 +368,8 @@ class Console:
 
     async def _sent(self, context: PageContext, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The answer to a form whose fields are read."""
-        if not form_tokens.is_valid(context.form.get(form_tokens.FIELD, ""), context.session.secret, request.path):
+        token = context.form.get(form_tokens.FIELD, "")
+        if not form_tokens.is_valid(token, context.form_key, request.path, self.site.now()):
             return _error_page(context, 403, "form")
         refused = await confirming.confirm(context) if confirming.is_sent(context) else None
         return refused or await handler(request)
@@ -382,7 +419,7 @@ def _too_large(context: PageContext, error: web.HTTPException) -> str:
 def _not_for(context: PageContext, page: Page) -> web.Response:
     """The answer to somebody whom a page is not for."""
     if context.session.who is None:
-        why = DISPLACED if context.session.was_displaced else ""
+        why = returning.DISPLACED if context.session.was_displaced else ""
         if page.method == "POST":
             return _error_page(context, 401, "signed_out", why)
         wanted_path = context.request.rel_url.raw_path_qs
@@ -422,6 +459,8 @@ def _refused(context: PageContext, refusal: Refusal) -> web.Response:
         return confirming.page(context)
     if refusal.code == "no_session":
         end(context)
+        if context.form and returning.can_return(context):
+            return returning.page(context)
         return _error_page(context, 401, "signed_out")
     return _error_page(context, refusal.status, "not_found" if refusal.status == 404 else "refused", refusal.message)
 

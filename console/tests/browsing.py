@@ -10,7 +10,10 @@ from typing import Any
 
 import aiohttp
 
+from console.kit import browser_secret, form_tokens
 from console.kit.signing_in import SESSION_COOKIE
+
+from .stubs import NOW, Stubs
 
 
 @dataclass
@@ -74,6 +77,10 @@ class _Forms(HTMLParser):
             self._select = self._area = ""
 
 
+CONSOLES: dict[str, tuple[bytes, Stubs]] = {}
+"""The keys of the consoles that run, by origin, and the services behind each."""
+
+
 @dataclass
 class Browser:
     """`get`, `post`, and `send` for a form of the last page."""
@@ -126,6 +133,16 @@ class Browser:
     async def send(self, action: str, **values: str) -> Reply:
         """Fills the last page's form for this path in, and sends it."""
         return await self.post(action, {**self.form(action), **values})
+
+    async def token(self, path: str) -> str:
+        """A fresh value of the field `act`, as a page would have it in a form for this path."""
+        if browser_secret.COOKIE not in self.cookies:
+            await self.request("HEAD", "/sign-in")
+        key, stubs = CONSOLES[self.url]
+        who = stubs.session(self.cookies.get(SESSION_COOKIE, ""))
+        secret = browser_secret.read(self.cookies[browser_secret.COOKIE], key, NOW)
+        assert secret is not None
+        return form_tokens.new_token(secret.key(key, "forms", who), path, NOW)
 
     async def follow(self, reply: Reply) -> Reply:
         """The page that a redirect leads to."""

@@ -21,7 +21,7 @@ from console.kit.serving import Server
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 
-from .browsing import Browser
+from .browsing import CONSOLES, Browser
 from .samples import sample_answers
 from .samples_imports import fill
 from .stubs import NOW, Person, Stubs
@@ -55,6 +55,7 @@ def _reset(stubs: Stubs) -> None:
         Person("administrator", 9, "Olga Other", "olga@other.example", company_id=2, company_name="Other Homes"),
     ):
         stubs.people[person.email] = person
+    stubs.confirms = True
     stubs.offset = datetime.timedelta()
     stubs.sandboxes |= {101: "Trial of the new sync", 102: "Second trial"}
     stubs.answers.update(sample_answers())
@@ -81,6 +82,7 @@ async def _started(
     }
     settings = config.read(Environment(environment))
     console = Console(settings, lambda: NOW)
+    CONSOLES[settings.url] = console.site.key, stubs
     server = Server(console.application(), settings)
     await server.open()
     opening = asyncio.create_task(console.open())

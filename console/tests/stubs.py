@@ -93,6 +93,8 @@ class Stubs:
     """The names of company 1's sandboxes that are open, by id."""
     offset: datetime.timedelta = datetime.timedelta()
     """How far the clocks of these are ahead."""
+    confirms: bool = True
+    """Whether a sign-in confirms who the person is, too."""
     displaced: set[str] = field(default_factory=set)
     """Texts of sessions that newer ones displaced."""
     addresses: dict[str, str] = field(default_factory=dict)
@@ -229,7 +231,9 @@ class Stubs:
     def _SecondFactor(self, request: Any, _who: Identity) -> Any:
         if request.code != CODE:
             raise Refusal(401, "sign_in_failed", "The code is wrong.")
-        return sessions_pb2.SecondFactorResponse(session=self._new(self.people[request.step.removeprefix("step-")]))
+        return sessions_pb2.SecondFactorResponse(
+            session=self._new(self.people[request.step.removeprefix("step-")], confirmed=self.confirms)
+        )
 
     def _GetSession(self, request: Any, _who: Identity) -> Any:
         self.session_requests.append(request)

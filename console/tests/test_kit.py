@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from multidict import MultiDict, MultiDictProxy
 
 from chassis.refusals import Refusal
+from chassis.writes.idempotency import KEY_CHARACTERS_MAX
 from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
 from console.areas.keys.pages import usage_by_key
-from console.kit import charts, csv_files, flash, form_tokens, links, texts, times
+from console.kit import browser_secret, charts, csv_files, flash, form_tokens, links, texts, times
+from console.kit.browser_secret import BrowserSecret, renewed
 from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, BrowserSession
 from console.kit.context import Page, PageContext, Site
 from console.kit.forms import TEXT_CHARACTERS_MAX, Edit, Field, Form
@@ -29,7 +31,7 @@ from console.pages import PAGES
 from makeready.catalog.v1 import inspection_commands_pb2 as inspections_pb
 from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2
 from makeready.common.v1 import audit_pb2
-from makeready.identity.v1 import identity_pb2, key_usage_pb2
+from makeready.identity.v1 import identity_pb2, key_usage_pb2, sessions_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 
 from .stubs import NOW, ago
@@ -37,13 +39,22 @@ from .stubs import NOW, ago
 NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
 
 
-def test_a_form_token_is_of_its_session_and_path_alone() -> None:
-    token = form_tokens.new_token("session", "/keys/new")
-    assert form_tokens.is_valid(token, "session", "/keys/new") and token != form_tokens.new_token(
-        "session", "/keys/new"
-    )
-    for secret, path in (("other", "/keys/new"), ("session", "/keys"), ("", "/keys/new"), ("session", "/keys/new/")):
-        assert not form_tokens.is_valid(token, secret, path)
+def test_a_form_token_is_of_its_key_and_path_alone_for_less_than_the_ledger_remembers() -> None:
+    token = form_tokens.new_token(b"key", "/keys/new", NOW)
+    assert form_tokens.is_valid(token, b"key", "/keys/new", NOW)
+    assert token != form_tokens.new_token(b"key", "/keys/new", NOW)
+    for key, path in ((b"other", "/keys/new"), (b"key", "/keys"), (b"", "/keys/new"), (b"key", "/keys/new/")):
+        assert not form_tokens.is_valid(token, key, path, NOW)
+    days = [-2, -1, 0, form_tokens.DAYS_MAX, form_tokens.DAYS_MAX + 1, 60_000]
+    valid = [form_tokens.is_valid(token, b"key", "/keys/new", NOW + datetime.timedelta(days=n)) for n in days]
+    assert valid == [False, True, True, True, False, False]
+
+
+def test_a_page_that_is_sent_several_times_marks_each() -> None:
+    token = form_tokens.new_token(b"key", "/", NOW)
+    for mark, fits in (("~a1Z9", True), ("~a1Z", False), ("~a1Z99", False), ("~a1Z.", False), ("a1Z9", False)):
+        assert form_tokens.is_valid(token + mark, b"key", "/", NOW) is fits
+    assert len(token + "~a1Z9") + len(".1234567890") <= KEY_CHARACTERS_MAX
 
 
 def test_a_text_of_a_template_escapes_its_values_alone() -> None:
@@ -61,13 +72,51 @@ def test_a_text_of_a_template_escapes_its_values_alone() -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_is_a_form_token_by_chance(text: str) -> None:
-    assert not form_tokens.is_valid(text, "session", "/")
+    assert not form_tokens.is_valid(text, b"key", "/", NOW)
 
 
 def test_one_value_has_one_text() -> None:
-    token = form_tokens.new_token("s", "/")
+    token = form_tokens.new_token(b"s", "/", NOW)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    assert [letter for letter in letters if form_tokens.is_valid(token[:-1] + letter, "s", "/")] == [token[-1]]
+    assert [letter for letter in letters if form_tokens.is_valid(token[:-1] + letter, b"s", "/", NOW)] == [token[-1]]
+
+
+def _person(company_id: int, actor: str) -> sessions_pb2.Session:
+    who = sessions_pb2.Session(company_id=company_id, actor=actor)
+    who.idle_ends_at.FromDatetime(NOW + datetime.timedelta(hours=8))
+    who.ends_at.FromDatetime(NOW + datetime.timedelta(hours=23))
+    return who
+
+
+def test_a_browser_has_a_key_for_each_purpose_person_and_company() -> None:
+    browser, other = BrowserSecret("text", 0), BrowserSecret("other", 0)
+    people = [None, _person(1, "staff:7"), _person(1, "staff:8"), _person(2, "staff:7"), _person(1, "administrator:7")]
+    keys = [secret.key(site, purpose, who) for secret in (browser, other) for site in (b"site", b"else")
+            for purpose in ("forms", "store") for who in people]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_secret_of_a_browser_is_over_a_day_after_the_session() -> None:
+    who, day, hour = _person(1, "staff:7"), 86400, 3600
+    secret = renewed(None, who, NOW)
+    assert secret.ends_at == who.idle_ends_at.seconds + day
+    cookie = secret.sealed(b"site")
+    assert browser_secret.read(cookie, b"site", NOW) == secret
+    assert browser_secret.read(cookie, b"site", NOW + datetime.timedelta(hours=31)) == secret
+    assert browser_secret.read(cookie, b"site", NOW + datetime.timedelta(hours=32)) is None
+    later = cookie.replace(str(secret.ends_at), str(secret.ends_at + 1))
+    for forged in (later, "x" + cookie[1:], cookie[:-1] + "-", "", cookie + "x"):
+        assert browser_secret.read(forged, b"site", NOW) is None
+    assert browser_secret.read(cookie, b"else", NOW) is None
+    # It follows the session, not with each page; it is cut when the session is found to be over, and never grows again.
+    assert renewed(secret, who, NOW) == secret
+    who.idle_ends_at.seconds += hour
+    assert renewed(secret, who, NOW) == BrowserSecret(secret.text, secret.ends_at + hour)
+    cut = renewed(secret, None, NOW)
+    assert cut == BrowserSecret(secret.text, int(NOW.timestamp()) + day)
+    assert renewed(cut, None, NOW + datetime.timedelta(hours=22)) == cut
+    assert renewed(cut, None, NOW + datetime.timedelta(hours=23, seconds=1)).text != cut.text
+    assert renewed(cut, who, NOW).text == cut.text
 
 
 @given(st.text(max_size=200))
@@ -374,7 +423,7 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
         _page("/hangs", hangs), _page("/loops", loops), _page("/other", shows, ADMINISTRATORS),
     ]  # fmt: skip
     nothing: Any = None
-    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing)
+    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing, b"key")
     site = Site("http://x", "", nothing, nothing, *fixed)
     page, session = _page("/units/{unit_id}", shows, panel=""), BrowserSession(lambda: NOW)
     context = PageContext(make_mocked_request("GET", "/units/17?a=1"), site, page, "id", session)

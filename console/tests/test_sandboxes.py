@@ -19,7 +19,7 @@ from makeready.identity.v1 import identity_pb2 as pb
 
 from .browsing import Browser, Reply
 from .stubs import NOW, PASSWORD, Person, Stubs, ago
-from .test_walks import GETS, POSTS, act, path_of
+from .test_walks import GETS, POSTS, path_of
 
 TRIAL, SECOND = 101, 102
 BAR = "Sandbox Trial of the new sync"
@@ -27,7 +27,7 @@ BAR = "Sandbox Trial of the new sync"
 
 async def go(browser: Browser, company_id: int | str) -> Reply:
     """Sends the form of the switch, as the page of sandboxes has it."""
-    return await browser.post("/switch", {"act": await act(browser, "/switch"), "company_id": str(company_id)})
+    return await browser.post("/switch", {"act": await browser.token("/switch"), "company_id": str(company_id)})
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_a_form_of_another_company_is_refused_and_nothing_is_done(
     opened_in: int, sent_in: int, administrator: Browser, stubs: Stubs
 ) -> None:
     await go(administrator, opened_in)
-    forms = {path: await act(administrator, path) for path in map(path_of, POSTS)}
+    forms = {path: await administrator.token(path) for path in map(path_of, POSTS)}
     await go(administrator, sent_in)
     here = {1: "Makeready Demo", TRIAL: "Trial of the new sync", SECOND: "Second trial"}[sent_in]
     cookie = administrator.cookies[SESSION_COOKIE]
@@ -119,7 +119,7 @@ async def test_a_page_of_another_company_fetches_nothing(administrator: Browser,
 
 async def test_a_sandbox_that_is_over_leads_back_and_does_nothing_instead(in_sandbox: Browser, stubs: Stubs) -> None:
     text = in_sandbox.cookies[SESSION_COOKIE]
-    form = await act(in_sandbox, "/keys/new")
+    form = await in_sandbox.token("/keys/new")
     del stubs.sandboxes[TRIAL]
     await asyncio.sleep(SESSION_SECONDS)  # until the console asks the gateway about the session again
     stubs.calls.clear()
@@ -236,7 +236,7 @@ async def test_imports_are_of_the_company_in_which_they_were_begun(administrator
 
 async def test_signing_out_in_a_sandbox_ends_the_session(in_sandbox: Browser) -> None:
     text = in_sandbox.cookies[SESSION_COOKIE]
-    assert (await in_sandbox.post("/sign-out", {"act": await act(in_sandbox, "/sign-out")})).status == 303
+    assert (await in_sandbox.post("/sign-out", {"act": await in_sandbox.token("/sign-out")})).status == 303
     for value in (text, text.partition(".")[0]):
         in_sandbox.cookies[SESSION_COOKIE] = value
         assert (await in_sandbox.get("/keys")).headers.get("Location", "").startswith("/sign-in")
@@ -282,6 +282,6 @@ async def test_a_sandbox_is_ended_from_the_live_company_after_a_page_that_says_w
     assert (await administrator.get("/settings/sandboxes/404/end")).status == 404
     await go(administrator, TRIAL)
     assert (await administrator.get(path)).status == 404, "not from inside"
-    assert (await administrator.post(path, {"act": await act(administrator, path)})).status == 404
+    assert (await administrator.post(path, {"act": await administrator.token(path)})).status == 404
     assert f'href="{path}"' not in (await administrator.get("/settings/sandboxes")).text
     assert len(stubs.called("identity.CompaniesService/EndSandbox")) == 1

@@ -16,12 +16,11 @@ from chassis.refusals import Refusal
 from console.app import CSP
 from console.areas.company.audit import HAPPENED
 from console.areas.home import pages as home
-from console.kit import form_tokens
 from console.kit.browser_session import ADMINISTRATOR, NOBODY, STAFF
 from console.kit.context import Page
 from console.kit.navigation import MENU
 from console.kit.panels import Included
-from console.kit.signing_in import SESSION_COOKIE, VISITOR_COOKIE
+from console.kit.signing_in import SESSION_COOKIE
 from console.pages import PAGES
 from makeready.identity.v1 import identity_pb2
 from testkit.patience import PATIENCE_SECONDS, eventually
@@ -169,18 +168,11 @@ def path_of(page: Page, **values: str) -> str:
     return f"{path}?{query}" if query else path
 
 
-async def act(browser: Browser, path: str) -> str:
-    """A fresh value of the field `act`, as a page would have it."""
-    if SESSION_COOKIE not in browser.cookies and VISITOR_COOKIE not in browser.cookies:
-        await browser.get("/sign-in")
-    return form_tokens.new_token(browser.cookies.get(SESSION_COOKIE) or browser.cookies[VISITOR_COOKIE], path)
-
-
 async def ask(browser: Browser, page: Page) -> int:
     path = path_of(page)
     if page.method == "GET":
         return (await browser.get(path)).status
-    return (await browser.post(path, {"act": await act(browser, path)})).status
+    return (await browser.post(path, {"act": await browser.token(path)})).status
 
 
 @pytest.fixture
@@ -278,7 +270,7 @@ async def test_an_act_is_taken_from_its_own_form_alone(
     for page in POSTS:
         kind = next(allowed for allowed in (ADMINISTRATOR, STAFF, NOBODY) if allowed in page.kinds)
         browser, path = people[kind], path_of(page)
-        good, foreign = await act(browser, path), await act(others[kind], path)
+        good, foreign = await browser.token(path), await others[kind].token(path)
         assert good != foreign
         tries = [
             await browser.post(path, {}),
@@ -286,7 +278,7 @@ async def test_an_act_is_taken_from_its_own_form_alone(
             await browser.post(path, {"act": "x" * 43}),
             await browser.post(path, {"act": good[:-1] + ("A" if good[-1] != "A" else "B")}),
             await browser.post(path, {"act": foreign}),
-            await browser.post(path, {"act": await act(browser, path + "/other")}),
+            await browser.post(path, {"act": await browser.token(path + "/other")}),
             await browser.post(path, {"act": good}, Origin="https://evil.example"),
             await browser.post(path, {"act": good}, Origin="null"),
             await browser.post(path, {"act": good}, Origin=""),
@@ -326,7 +318,7 @@ async def test_an_id_that_no_record_has_is_not_found(value: str, people: dict[st
         if page.method == "POST":
             if value == "404":  # the stubs do any act; a service refuses it
                 continue
-            reply = await browser.post(hostile, {"act": await act(browser, hostile)})
+            reply = await browser.post(hostile, {"act": await browser.token(hostile)})
         else:
             reply = await browser.get(hostile)
         assert reply.status in (404, 405), (page.method, hostile, reply.status)
@@ -397,7 +389,7 @@ async def test_an_address_leads_to_the_name(nobody: Browser) -> None:
 async def test_an_administrator_is_not_told_to_become_one(administrator: Browser, staff: Browser) -> None:
     """What only staff do, such as taking a ticket, is refused in other words than what only administrators do."""
     path = "/tickets/41/take"
-    reply = await administrator.post(path, {"act": await act(administrator, path)})
+    reply = await administrator.post(path, {"act": await administrator.token(path)})
     assert reply.status == 403 and reply.title == "This is for members of staff"
     assert "administrators" not in reply.words.partition("This is for members of staff")[2].partition("Status")[0]
     reply = await staff.get("/keys")

@@ -8,6 +8,8 @@ cache 0.15 µs.
 from __future__ import annotations
 
 import functools
+import hashlib
+import hmac
 import json
 import sys
 import time
@@ -125,6 +127,11 @@ class TokenSigner:
         except (OSError, ValueError, KeyError, jwt.InvalidKeyError) as error:
             raise SettingsError("MAKEREADY_IDENTITY_KEY_FILE holds no private key with iss and kid.") from error
         self._tokens = functools.lru_cache(CACHED_MAX)(self._signed)
+
+    def secret(self, purpose: str) -> bytes:
+        """32 bytes that only holders of this key can make, for example to bind cookies."""
+        key: bytes = self._key.private_bytes_raw()  # type: ignore[union-attr]
+        return hmac.digest(key, f"makeready\0{purpose}".encode(), hashlib.sha256)
 
     def token(self, audience: str, identity: Identity) -> str:
         """A token for one service, valid for at least 20 s more."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from console.kit.browser_secret import BrowserSecret
 from makeready.common.v1 import options_pb2
 from makeready.identity.v1 import sessions_pb2
 
@@ -23,8 +24,10 @@ class BrowserSession:
     now: Callable[[], datetime.datetime]
     text: str = ""
     who: sessions_pb2.Session | None = None
-    visitor: str = ""
-    """Before the sign-in, the secret that its forms are bound to."""
+    browser: BrowserSecret = field(default_factory=lambda: BrowserSecret("", 0))
+    """What the keys of its person are made from, and outlives the session."""
+    was_here: bool = False
+    """Whether the browser had that secret already: it has had a page of this console."""
     was_displaced: bool = False
     """Whether the session has ended because its person began newer ones."""
     has_left: bool = False
@@ -42,8 +45,8 @@ class BrowserSession:
 
     @property
     def secret(self) -> str:
-        """What the forms of its pages are bound to."""
-        return self.text or self.visitor
+        """What the messages of its pages are sealed with."""
+        return self.text or self.browser.text
 
     @property
     def can_confirm(self) -> bool:

@@ -42,7 +42,8 @@ class Page:
     and its word in the menu, with an icon; empty: it stands in none. due: it opens although a second factor is due.
     panel: the name of a part of other pages, "Tickets", that they show by `panels.include`; empty: it is a whole page.
     uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
-    in_sandboxes: the menu of a live company leaves it out.
+    in_sandboxes: the menu of a live company leaves it out. is_secret: its form has a password, a code or a key, and is
+    kept nowhere.
     """
 
     method: str
@@ -55,6 +56,7 @@ class Page:
     panel: str = ""
     uploads: int = 0
     in_sandboxes: bool = False
+    is_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Site:
     now: Callable[[], datetime.datetime]
     live: live.Live
     files: Files
+    key: bytes
+    """The console's own, which browsers' secrets are sealed with."""
 
 
 @dataclass
@@ -148,9 +152,14 @@ class PageContext:
         is_sandbox = self.session.who is not None and self.session.who.is_sandbox
         return Navigation(self.site.pages, self.session.kind, is_sandbox)
 
+    @property
+    def form_key(self) -> bytes:
+        """What the forms of this person, in this company and this browser, are bound to."""
+        return self.session.browser.key(self.site.key, "forms", self.session.who)
+
     def new_form_token(self, path: str) -> str:
         """The value of the hidden field of a form that is sent to this path."""
-        return form_tokens.new_token(self.session.secret, path.partition("?")[0])
+        return form_tokens.new_token(self.form_key, path.partition("?")[0], self.site.now())
 
     def live_region(self, region: str, *topics: str) -> Markup:
         """The attributes of an element that fetches itself anew when a record changes. What a person types in it, and

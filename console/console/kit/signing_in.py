@@ -7,8 +7,6 @@ from console.kit.serving import REQUEST
 from makeready.identity.v1 import sessions_pb2
 
 SESSION_COOKIE = "__Host-makeready"
-VISITOR_COOKIE = "__Host-makeready-visitor"
-"""Before the sign-in, the secret that its forms are bound to."""
 KNOWN_COOKIE = "__Host-makeready-known"
 """Who has signed in with this browser before, for the gateway: it then makes them wait for no failures of others."""
 KNOWN_SECONDS, KNOWN_CHARACTERS_MAX = 90 * 86400, 600
@@ -28,7 +26,6 @@ def begin(context: PageContext, new: sessions_pb2.NewSession) -> None:
     """The browser has this session from now on."""
     context.site.sessions.forget(context.session.text)
     go_on(context, new.text, new.session)
-    context.cookies[VISITOR_COOKIE] = "", 0
     if new.known:
         context.cookies[KNOWN_COOKIE] = new.known, KNOWN_SECONDS
 

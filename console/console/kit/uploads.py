@@ -112,6 +112,21 @@ async def fields(request: Request, bytes_max: int) -> MultiDict[str]:
     return form_fields
 
 
+async def leading_fields(request: Request, fields_max: int, bytes_max: int) -> MultiDict[str]:
+    """The fields of a form, and nothing of its files. fields_max: bytes of the fields; bytes_max: of the whole form.
+
+    Raises FormError, UploadError, and HTTPRequestEntityTooLarge."""
+    if request.parsed.content_type != "multipart/form-data":
+        return await fields(request, fields_max)
+    _check_size(request, bytes_max)
+    try:
+        parts = Multipart(request.headers["Content-Type"], _bounded(request, bytes_max))
+    except MultipartError:
+        raise FormError from None
+    with _told_as_upload_error():
+        return (await _fields(parts, fields_max))[0]
+
+
 async def begin(request: Request, bytes_max: int) -> tuple[MultiDict[str], Uploads]:
     """The fields before the first file, and the files. bytes_max: of the whole form.
 
@@ -127,7 +142,7 @@ async def begin(request: Request, bytes_max: int) -> tuple[MultiDict[str], Uploa
     return form_fields, Uploads(parts, file)
 
 
-async def _fields(parts: Multipart) -> tuple[MultiDict[str], Part | None]:
+async def _fields(parts: Multipart, fields_max: int = FIELDS_BYTES_MAX) -> tuple[MultiDict[str], Part | None]:
     """The fields up to the first file, and that one."""
     form_fields: MultiDict[str] = MultiDict()
     total = 0
@@ -137,8 +152,8 @@ async def _fields(parts: Multipart) -> tuple[MultiDict[str], Part | None]:
         async for content in part.content:
             value += content
             total += len(content)
-            if total > FIELDS_BYTES_MAX:
-                raise web.HTTPRequestEntityTooLarge(FIELDS_BYTES_MAX, total)
+            if total > fields_max:
+                raise web.HTTPRequestEntityTooLarge(fields_max, total)
         if len(form_fields) == FIELDS_MAX:
             raise FormError
         try:

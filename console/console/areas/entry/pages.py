@@ -7,12 +7,15 @@ import json
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.kit import links
+from console.kit import browser_secret, links
 from console.kit.context import PageContext
 from console.kit.signing_in import begin, client_of, end
 from makeready.identity.v1 import sessions_pb2 as pb
 
 HERE = ""
+OTHERS = "others"
+"""The field of a sign-out in a browser that stores, sealed, what another person has not sent yet: its script has
+deleted what is the own."""
 EMAIL_CHARACTERS_MAX, PASSWORD_CHARACTERS_MAX, LINK_CHARACTERS_MAX = 320, 1024, 200
 
 
@@ -102,7 +105,12 @@ async def sign_out(context: PageContext) -> web.StreamResponse:
     if context.session.text:
         await context.site.sessions.call(pb.SignOutRequest(session=context.session.text), pb.SignOutResponse)
         end(context)
-    return context.redirect("/sign-in")
+    # No form that was made before is taken any more, and what the browser stored is deleted, also without a script.
+    context.cookies[browser_secret.COOKIE] = "", 0
+    reply = context.redirect("/sign-in")
+    if OTHERS not in context.form:
+        reply.headers["Clear-Site-Data"] = '"storage"'
+    return reply
 
 
 async def show_link(context: PageContext) -> web.StreamResponse:
