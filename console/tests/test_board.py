@@ -329,7 +329,7 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
     stubs.answers[rpc] = confirm_first
     name = "  marguerite   OKAFOR-lindqvist "
     confirmation = await submitted(administrator, FORGET, marked, with_notice="1", name=name)
-    assert confirmation.title == "Confirm that it is you"
+    assert confirmation.title == "Confirm your identity"
     borne = [
         attributes["value"]
         for tag, attributes in Tags(confirmation.text).found
@@ -359,4 +359,4 @@ async def test_overlooked_texts_of_a_forgotten_person_are_removed(administrator:
     assert (await administrator.get("/units/11/parties/5/forget")).status == 404
     stubs.slow.add("tickets.TicketViewsService/ListTicketTexts")
     page = await administrator.get(FORGET)
-    assert page.status == 200 and "What tickets say can't be shown right now" in page.words
+    assert page.status == 200 and "Ticket text can't be shown right now" in page.words

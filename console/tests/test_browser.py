@@ -439,7 +439,9 @@ async def test_a_sandbox_is_marked_and_pages_of_other_companies_say_that_they_we
         # Else a long name of the company is cut without an ellipsis.
         await expect(first.page.locator(".sandbox .btn")).to_have_css("display", "block")
         # The other tab says so at once; it fetches nothing of the sandbox, and keeps what was typed.
-        await expect(second.page.locator("#moved")).to_contain_text("You went to Trial of the new sync in another tab.")
+        await expect(second.page.locator("#moved")).to_contain_text(
+            "You switched to Trial of the new sync in another tab."
+        )
         async with second.page.expect_response(lambda answer: "/pick" in answer.url) as picked:
             await second.page.select_option("#f-property_id", "1")
         assert (await picked.value).status == 409
@@ -447,8 +449,8 @@ async def test_a_sandbox_is_marked_and_pages_of_other_companies_say_that_they_we
         assert await second.page.locator("#f-unit_id option").all_inner_texts() == ["Choose a property first"]
         stubs.calls.clear()
         await second.page.eval_on_selector("form[action='/assets/new']", "form => form.submit()")
-        await expect(second.page.locator("h1")).to_have_text("This form is out of date")
-        await expect(second.page.locator("main")).to_contain_text("You are in Trial of the new sync now.")
+        await expect(second.page.locator("h1")).to_have_text("This form has expired")
+        await expect(second.page.locator("main")).to_contain_text("You are now in Trial of the new sync.")
         assert {call.rpc for call in stubs.calls} <= {"identity.SessionsService/GetSession"}
         for path in ("/", "/keys", "/webhooks", "/settings/sandboxes", "/nonsense"):
             await first.open(path)
@@ -457,7 +459,7 @@ async def test_a_sandbox_is_marked_and_pages_of_other_companies_say_that_they_we
             assert faults == [], (path, faults)
         await first.page.click(".sandbox button")
         await expect(first.page.locator(".sandbox")).to_have_count(0)
-        await expect(second.page.locator("#moved")).to_contain_text("You went to Makeready Demo in another tab.")
+        await expect(second.page.locator("#moved")).to_contain_text("You switched to Makeready Demo in another tab.")
         assert not [text for text in (*first.said, *second.said) if not re.search("403|404|409", text)]
     finally:
         await context.close()

@@ -50,7 +50,7 @@ async def test_the_page_has_the_clock_what_is_next_and_what_has_happened(in_sand
     assert "ticket.stale" in page.words and "inspection.stale" in page.words
     assert re.search(r'name="advance_to" value="2026-11-20T19:02:11.500000Z"', page.text)
     assert 'value="PT1H"' in page.text and 'value="P1D"' in page.text and "hx-get" not in page.text
-    assert "What happened" in page.words and f'href="/events/{EVENT_ID}"' in page.text
+    assert "Activity" in page.words and f'href="/events/{EVENT_ID}"' in page.text
     (request,) = stubs.called(EVENTS)
     assert request.since.ToJsonString() == "2026-11-19T17:20:02.114901Z"
 

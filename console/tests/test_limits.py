@@ -72,7 +72,7 @@ async def test_a_compressed_form_is_refused(staff: Browser, encoding: str) -> No
     body = gzip.compress(b"act=x&body=" + b"x" * 1_000_000)
     headers = {"Origin": staff.url, "Content-Type": FORM, "Content-Encoding": encoding}
     reply = await staff.request("POST", COMMENT, data=body, headers=headers)
-    assert (reply.status, reply.title) == (415, "That is no form of these pages")
+    assert (reply.status, reply.title) == (415, "This form cannot be read")
 
 
 async def test_all_fields_of_a_form_have_one_limit(staff: Browser, nobody: Browser) -> None:

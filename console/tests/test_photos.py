@@ -241,7 +241,7 @@ async def test_what_is_no_photo_is_named_and_the_others_are_added(
     reply = await upload(staff, act, SVG, telephone_photo(), BOMB)
     assert reply.status == 422 and len(ticket) == 1
     sentences = (
-        "1 photo added; these were not",
+        "1 photo added. These were not",
         "IMG_0.jpg : It is a photo and something else",
         "IMG_2.jpg : It has too many",
     )
@@ -250,7 +250,7 @@ async def test_what_is_no_photo_is_named_and_the_others_are_added(
     reply = await upload(staff, staff.form(PATH)["act"], *[b"x"] * 11)
     assert "10 photos can be added at once" in reply.words and len(ticket) == 1
     reply = await upload(staff, staff.form(PATH)["act"], b"")
-    assert reply.status == 422 and "Choose one photo or more." in reply.words
+    assert reply.status == 422 and "Choose at least one photo." in reply.words
 
 
 async def test_a_photo_is_taken_from_its_own_form_and_for_an_own_ticket_alone(
@@ -299,7 +299,7 @@ async def test_removing_a_photo_deletes_its_file_of_the_own_company_alone(
     form = staff.form(REMOVE)
     assert form["photo_url"] == address
     reply = await staff.follow(await staff.post(REMOVE, form))
-    assert "The photo is removed." in reply.words and "No photo yet." in reply.words and ticket == []
+    assert "Photo removed." in reply.words and "No photos yet." in reply.words and ticket == []
     status, headers, _ = await fetched(http, address)
     assert (status, headers["Cache-Control"]) == (404, "no-store")
     assert (await fetched(http, address.replace(".jpg", "-400.jpg")))[0] == 404

@@ -251,7 +251,7 @@ async def test_a_picker_lists_what_its_form_narrows(administrator: Browser, stub
 
     html = await part("name=property_id&property_id=2&required=1&below=1")
     assert '<option value="2" selected' in html and "桜コート Sakura Court, 東京" in html and "<label" not in html
-    assert 'name="find" value="property_id" formnovalidate' in html
+    assert 'name="find" value="property_id"' in html
     html = await part("name=unit_id&inputs=property_id")
     assert "Choose a property first" in html and html.count("<option") == 1
     assert 'hx-trigger="change from:#f-property_id"' in html and 'hx-include="#f-property_id, #f-unit_id"' in html
@@ -348,7 +348,7 @@ async def test_a_form_goes_on_while_the_other_context_is_away(apart: tuple[Stubs
     stubs.slow.add("catalog.PlaceSearchService/SearchProperties")
     reply = await administrator.get("/meters/new?property_id=1")
     assert reply.status == 200 and 'name="property_id" value="1" inputmode="numeric"' in reply.text
-    assert "The number of the record does as well." in reply.words
+    assert "Enter the record’s number instead." in reply.words
 
 
 async def test_a_member_of_staff_is_added_and_changed_after_a_confirmation(
@@ -384,7 +384,7 @@ async def test_a_picker_of_many_finds_by_words(administrator: Browser, stubs: St
 
     stubs.answers["identity.StaffCommandsService/ListStaff"] = listed
     empty = (await administrator.get("/people/pick?name=staff_id", HX_Request_Type="partial")).text
-    assert "Find one above" in empty and empty.count("<option") == 1
+    assert "Search above" in empty and empty.count("<option") == 1
     picker = (await administrator.get("/people/pick?name=staff_id&q.staff_id=17", HX_Request_Type="partial")).text
     fitting = sum("17" in person.name for person in people)
     assert picker.count("<option") == fitting + 1 and f"{fitting} matches" in picker

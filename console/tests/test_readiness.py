@@ -21,9 +21,9 @@ from .browsing import Browser
 from .conftest import _reset, _started
 from .stubs import Stubs
 
-UNAVAILABLE = "This cannot be shown right now"
+UNAVAILABLE = "Temporarily unavailable"
 NAMES = ("GATEWAY", "CATALOG", "TICKETS", "OCCUPANCY", "WEBHOOKS")
-CHANGED_NOTHING = "A part of Makeready does not answer. Nothing was changed."
+CHANGED_NOTHING = "Part of Makeready is not responding. No changes were made."
 
 
 async def status(http: aiohttp.ClientSession, url: str) -> int:

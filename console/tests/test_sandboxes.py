@@ -89,9 +89,12 @@ async def test_a_form_of_another_company_is_refused_and_nothing_is_done(
             continue
         path = path_of(page)
         reply = await administrator.post(path, {"act": forms[path], "company_id": "102", "confirm": "1"})
-        assert (reply.status, reply.title) == (403, "This form is out of date"), path
-        assert "Nothing was changed. You signed in, confirmed, or went to another company since" in reply.words
-        assert f"You are in {here} now." in reply.words
+        assert (reply.status, reply.title) == (403, "This form has expired"), path
+        assert (
+            "No changes were made. Since this page was opened you signed in, confirmed your identity or switched"
+            in reply.words
+        )
+        assert f"You are now in {here} ." in reply.words
         assert administrator.cookies[SESSION_COOKIE] == cookie
     assert {call.rpc for call in stubs.calls} <= {"identity.SessionsService/GetSession"}
 
@@ -124,7 +127,7 @@ async def test_a_sandbox_that_is_over_leads_back_and_does_nothing_instead(in_san
     await asyncio.sleep(SESSION_SECONDS)  # until the console asks the gateway about the session again
     stubs.calls.clear()
     reply = await in_sandbox.post("/keys/new", {"act": form, "name": "A key", "scope": "read"})
-    assert reply.status == 409 and "Nothing was changed" in reply.words and "Makeready Demo" in reply.words
+    assert reply.status == 409 and "No changes were made" in reply.words and "Makeready Demo" in reply.words
     assert in_sandbox.cookies[SESSION_COOKIE] == text.partition(".")[0]
     in_sandbox.cookies[SESSION_COOKIE] = text
     for path in ("/keys/home", "/live?topics=ticket&since=0"):

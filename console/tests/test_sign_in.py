@@ -149,7 +149,7 @@ async def test_an_act_that_wants_a_confirmation_goes_on_after_it(
     await browser.get("/keys/new")
     act = browser.form("/keys/new")["act"]
     confirmation = await browser.send("/keys/new", name="Leasing sync", scope="read")
-    assert confirmation.status == 403 and confirmation.title == "Confirm that it is you"
+    assert confirmation.status == 403 and confirmation.title == "Confirm your identity"
     wrong = await browser.send("/keys/new", **{"confirm.password": "wrong"})
     assert wrong.status == 403 and "The password is wrong." in wrong.words
     done = await browser.send("/keys/new", **{"confirm.password": PASSWORD})

@@ -333,7 +333,7 @@ async def test_other_methods_are_405_with_allow(administrator: Browser) -> None:
             assert reply.status == 405, (method, path)
             allowed = methods | ({"HEAD"} if "GET" in methods else set())
             assert set(reply.headers["Allow"].split(",")) == allowed, (method, path)
-            assert reply.title == "This address cannot be opened that way", (method, path)
+            assert reply.title == "This address does not work that way", (method, path)
 
 
 async def test_head_is_get_without_a_body(nobody: Browser, administrator: Browser) -> None:
@@ -390,10 +390,10 @@ async def test_an_administrator_is_not_told_to_become_one(administrator: Browser
     """What only staff do, such as taking a ticket, is refused in other words than what only administrators do."""
     path = "/tickets/41/take"
     reply = await administrator.post(path, {"act": await administrator.token(path)})
-    assert reply.status == 403 and reply.title == "This is for members of staff"
-    assert "administrators" not in reply.words.partition("This is for members of staff")[2].partition("Status")[0]
+    assert reply.status == 403 and reply.title == "For staff only"
+    assert "administrators" not in reply.words.partition("For staff only")[2].partition("Status")[0]
     reply = await staff.get("/keys")
-    assert reply.status == 403 and reply.title == "This page is for administrators"
+    assert reply.status == 403 and reply.title == "For administrators only"
 
 
 async def test_the_same_form_twice_is_one_act(administrator: Browser, stubs: Stubs) -> None:
@@ -497,7 +497,7 @@ async def test_the_first_page_counts_what_each_area_counts(administrator: Browse
     assert [need[1] for need in home.NEED.finditer(html)] == ["", "red"]
     assert home.cards_of(Included(html)) == '<section class="card">x</section>'
     assert (home.sentence(0), home.sentence(1), home.sentence(6)) == (
-        "Nothing needs you.", "One thing needs you.", "Six things need you.",
+        "Nothing needs attention.", "1 item needs attention.", "6 items need attention.",
     )  # fmt: skip
     reply = await administrator.get("/")
     urgent = [need for need in home.NEED.finditer(reply.text) if need[1] in home.URGENT]

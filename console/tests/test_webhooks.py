@@ -159,7 +159,7 @@ async def test_a_new_destination_is_confirmed_and_nothing_of_the_form_is_lost(
     fields = [*((name, value) for name, value in form.items() if name != "events")]
     fields += [("events", "ticket.created"), ("events", "ticket.stale")]
     confirmation = await administrator.post("/webhooks/7/change", fields)
-    assert confirmation.title == "Confirm that it is you"
+    assert confirmation.title == "Confirm your identity"
     assert confirmation.text.count('name="events"') == 2 and "https://elsewhere.example/" in confirmation.text
 
 

@@ -118,7 +118,7 @@ def test_a_form_of_the_other_company_does_nothing(person: Browser, demo: Company
         form = person.form("/vendors/new", name="Sent Elsewhere")
         go(person, there)
         page = person.post("/vendors/new", form)
-        assert page.status == 403 and "This form is out of date Nothing was changed." in page.words
+        assert page.status == 403 and "This form has expired No changes were made." in page.words
     for company_id in (demo.company_id, sandbox_id):
         go(person, company_id)
         assert "Sent Elsewhere" not in person.get("/vendors").words

@@ -351,7 +351,7 @@ def test_invited_people_come_in_by_their_links_and_staff_see_no_page_of_administ
     of_administrators = menu - ada.menu()
     assert {"/keys", "/webhooks", "/events", "/settings", "/settings/administrators", "/audit"} <= of_administrators
     for path in sorted({*of_administrators, "/keys/new", "/webhooks/new"}):
-        assert ada.open(path) == 403 and "This page is for administrators" in ada.words, path
+        assert ada.open(path) == 403 and "For administrators only" in ada.words, path
     assert ada.open("/account") == 200
     # Whom the audit log has.
     entries = story.audit(story.company.company_id)

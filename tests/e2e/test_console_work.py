@@ -197,8 +197,8 @@ def test_a_technicians_day_on_a_phone(work: Work) -> None:
     person.go("The tap of the guest bath drips")
     assert person.path == path
     person.fits()
-    person.go("Take it")
-    assert "It is yours now" in person.words
+    person.go("Assign to me")
+    assert "Assigned to you" in person.words
     person.fill(**{"f-body": "On my way with a new cartridge."})
     person.send(f"{path}/comment")
     assert f"{who['name']} · staff" in person.words and "On my way with a new cartridge." in person.words
@@ -208,13 +208,13 @@ def test_a_technicians_day_on_a_phone(work: Work) -> None:
     person.page.tap("#complete > summary")
     person.fill(**{"f-note": "Changed it"})
     assert person.page.inner_text("#f-note-h").startswith("2 of 5 words")
-    person.go("Complete it")
+    person.go("Complete ticket")
     assert "must have 5 or more words" in person.words and person.page.input_value("#f-note") == "Changed it"
     assert person.page.evaluate(FOCUS)["role"] == "alert"
     person.fits()
     person.fill(**{"f-note": DONE})
-    person.go("Complete it")
-    assert "It is completed" in person.words
+    person.go("Complete ticket")
+    assert "Ticket completed" in person.words
     record = work.system.get(path, demo["keys"]["read"]).json
     assert (record["status"], record["assignee"]["name"]) == ("Completed", who["name"])
     for other in ("/board", "/inspections", "/pm-tasks", "/tickets/new", urlsplit(unit["url"]).path):
@@ -230,7 +230,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.open(path)
     person.page.tap("#complete > summary")
     person.fill(**{"f-note": DONE})
-    person.go("Complete it")
+    person.go("Complete ticket")
     assert "photo" in person.page.inner_text(REFUSED) and person.page.input_value("#f-note") == DONE
     person.page.tap("details.photos > summary")
     person.fits()
@@ -240,7 +240,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.open(path)
     person.page.tap("#complete > summary")
     person.fill(**{"f-note": DONE})
-    person.go("Complete it")
+    person.go("Complete ticket")
     record = work.record(path)
     assert record["status"] == "Completed"
     # An integration has no session.
@@ -289,7 +289,7 @@ def test_a_ticket_by_keyboard_alone(work: Work) -> None:
     assert person.page.is_checked("input[name=by][value=resident]")
     person.to("main form.new-ticket .does button")
     person.press("Enter")
-    assert "The ticket is open" in person.words
+    assert "Ticket opened" in person.words
     path = person.path
     assert (work.record(path)["unit"]["id"], work.record(path)["source"]) == (work.units["U1"], "resident_portal")
     person.to(f"main a[href='{path}/assign']")
@@ -316,7 +316,7 @@ def test_a_ticket_by_keyboard_alone(work: Work) -> None:
     person.page.keyboard.type(" before, and now long enough")
     person.to("#complete-form .btn.go")
     person.press("Enter")
-    assert "It is completed" in person.words and work.record(path)["status"] == "Completed"
+    assert "Ticket completed" in person.words and work.record(path)["status"] == "Completed"
 
 
 def changes(receiver: Receiver, path: str, unit_id: int) -> list[tuple[Any, ...]]:
@@ -428,11 +428,11 @@ def test_the_later_of_two_people_is_refused_with_what_is_true_now(work: Work) ->
     ada.go("Put on hold")
     boss.page.locator(".sub", has_text="On Hold").wait_for()  # live; what is typed stays
     assert boss.page.input_value("#f-note") == DONE
-    boss.go("Complete it")
+    boss.go("Complete ticket")
     assert "On Hold" in boss.page.inner_text(REFUSED) and work.record(path)["status"] == "On Hold"
     assert boss.page.input_value("#f-note") == DONE
-    boss.go("Complete it")
-    assert "It is completed" in boss.words and work.record(path)["status"] == "Completed"
+    boss.go("Complete ticket")
+    assert "Ticket completed" in boss.words and work.record(path)["status"] == "Completed"
 
     path = work.ticket("Two hands")
     for person in (ada, boss):
@@ -440,7 +440,10 @@ def test_the_later_of_two_people_is_refused_with_what_is_true_now(work: Work) ->
         person.page.select_option("#f-assignee_id", work.staff["Ada Okoro" if person is ada else "Ben Roe"])
     ada.send(f"{path}/assign")
     boss.send(f"{path}/assign")
-    assert "Meanwhile Ada Okoro has it" in boss.words and work.record(path)["assignee"]["name"] == "Ada Okoro"
+    assert (
+        "Meanwhile this was assigned to Ada Okoro" in boss.words
+        and work.record(path)["assignee"]["name"] == "Ada Okoro"
+    )
     boss.send(f"{path}/assign")
     assert work.record(path)["assignee"]["name"] == "Ben Roe"
 
@@ -465,15 +468,15 @@ def test_without_script_the_same_is_done(work: Work) -> None:
     person.open(path)
     person.fill(**{"f-body": "Without script"})
     person.send(f"{path}/comment")
-    assert "The comment is there" in person.words and "Without script" in person.words
+    assert "Comment added" in person.words and "Without script" in person.words
     person.open(f"{path}/assign")
     person.page.select_option("#f-assignee_id", work.staff["Ada Okoro"])
     person.send(f"{path}/assign")
     assert work.record(path)["assignee"]["name"] == "Ada Okoro"
     person.page.click("#complete > summary")
     person.fill(**{"f-note": "Too short"})
-    person.go("Complete it")
+    person.go("Complete ticket")
     assert "5 or more words" in person.words and person.page.input_value("#f-note") == "Too short"
     person.fill(**{"f-note": DONE})
-    person.go("Complete it")
-    assert "It is completed" in person.words and work.record(path)["status"] == "Completed"
+    person.go("Complete ticket")
+    assert "Ticket completed" in person.words and work.record(path)["status"] == "Completed"

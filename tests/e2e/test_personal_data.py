@@ -245,7 +245,7 @@ def test_a_forgotten_person_is_in_no_database_any_more(recorded: Recorded) -> No
     page = browser.get(path)
     note = re.findall(rf'value="({recorded.ticket_id}\.comment\.\d+)"', page.text)
     done = browser.send(path, ticket_texts=note, with_notice="1", name=f"{FIRST_NAME} {LAST_NAME}")
-    if "Confirm that it is you" in done.text:
+    if "Confirm your identity" in done.text:
         done = browser.send(path, **{"confirm.password": PASSWORD})
     assert note and "The person is forgotten." in done.text and not marked(done.text.encode(), *EVERYTHING)
     until(lambda: not rows_with_markers(system), lambda: rows_with_markers(system))

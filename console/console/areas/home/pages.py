@@ -11,6 +11,7 @@ from console.kit.browser_session import STAFF
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import Included, include
+from console.kit.texts import _, ngettext
 
 HERE = "Home"
 COUNTS = ("/tickets/home", "/webhooks/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
@@ -33,7 +34,6 @@ URGENT = ("red", "amber")
 TONES = (*URGENT, "", "none")
 # As `ui.need` writes a count.
 NEED = re.compile(r'<a class="(red|amber|none|)"\s+href=.*?</a>', re.DOTALL)
-WORDS = ("Nothing", "One thing", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
 async def home(context: PageContext) -> web.StreamResponse:
@@ -69,13 +69,11 @@ def cards_of(panel: Included) -> Markup:
 
 
 def greeting(hour: int) -> str:
-    return "Good morning." if hour < 12 else "Good afternoon." if hour < 18 else "Good evening."
+    return _("Good morning.") if hour < 12 else _("Good afternoon.") if hour < 18 else _("Good evening.")
 
 
-def sentence(things: int) -> str:
-    """ "Six things need you." """
-    if things == 0:
-        return "Nothing needs you."
-    if things == 1:
-        return "One thing needs you."
-    return f"{WORDS[things] if things < len(WORDS) else things} things need you."
+def sentence(items: int) -> str:
+    """ "6 items need attention." """
+    if items == 0:
+        return _("Nothing needs attention.")
+    return ngettext("%(num)s item needs attention.", "%(num)s items need attention.", items) % {"num": items}

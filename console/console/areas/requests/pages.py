@@ -9,7 +9,7 @@ from console.kit import filters, links
 from console.kit.context import PageContext
 from makeready.identity.v1 import requests_pb2 as pb
 
-HERE = "Requests"
+HERE = "API requests"
 PATH = "/requests"
 LIST = "identity.RequestLogService/ListRequests"
 GET = "identity.RequestLogService/GetRequest"

@@ -16,6 +16,7 @@ from console.kit import links, pickers
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
+from console.kit.texts import _, ngettext
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
 
@@ -34,13 +35,13 @@ STATUSES = filters.CHOICES["status"][1]
 COMPLETED, CANCELLED = "Completed", "Cancelled"
 # The moves that a page offers besides Complete and Cancel, by the present status: the target, its icon and its words.
 MOVES: Mapping[str, Sequence[tuple[str, str, str]]] = {
-    "Open": (("In Progress", "half", "Start work"), ("On Hold", "pause", "Put on hold")),
-    "In Progress": (("On Hold", "pause", "Put on hold"), ("Open", "o", "Back to Open")),
-    "On Hold": (("In Progress", "half", "Go on"), ("Open", "o", "Back to Open")),
-    "Completed": (("Open", "o", "Reopen"),),
-    "Cancelled": (("Open", "o", "Reopen"),),
+    "Open": (("In Progress", "half", _("Start work")), ("On Hold", "pause", _("Put on hold"))),
+    "In Progress": (("On Hold", "pause", _("Put on hold")), ("Open", "o", _("Set to Open"))),
+    "On Hold": (("In Progress", "half", _("Resume work")), ("Open", "o", _("Set to Open"))),
+    "Completed": (("Open", "o", _("Reopen")),),
+    "Cancelled": (("Open", "o", _("Reopen")),),
 }
-AUTHORS = (("staff", "myself"), ("vendor", "the vendor"), ("resident", "the resident"))
+AUTHORS = (("staff", _("Me")), ("vendor", _("Vendor")), ("resident", _("Resident")))
 _SEEN = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 _ASSIGNMENT = (("assignee_id", "from_assignee_id", "assignee_name"), ("vendor_id", "from_vendor_id", "vendor_name"))
 
@@ -59,17 +60,18 @@ class TicketForms:
     @classmethod
     def of(cls, ticket_id: int) -> TicketForms:
         note = Field(
-            "note", "What was done", "5 words or more. It stays with the ticket.", "area", required=True,
+            "note", _("Work done"), _("At least 5 words."), "area", required=True,
             more={"data-words": NOTE_WORDS, "rows": "3"},
         )  # fmt: skip
         notes = Field(
-            "cancellation_notes", "Notes", "Only with “another reason”: 5 words or more.", "area",
+            "cancellation_notes", _("Notes"), _("Required for “Other”: at least 5 words."), "area",
             more={"data-words": NOTE_WORDS, "rows": "2"},
         )  # fmt: skip
-        reason = Field("cancellation_reason_code", "Why", choices=REASON_CHOICES, required=True)
+        reason = Field("cancellation_reason_code", _("Reason"), choices=REASON_CHOICES, required=True)
         return cls(
-            Form(pb.CommentOnTicketRequest(ticket_id=ticket_id), [Field("body", "Comment", kind="area", required=True),
-                                                                  Field("by", "As", choices=AUTHORS)]),
+            Form(pb.CommentOnTicketRequest(ticket_id=ticket_id), [
+                Field("body", _("Comment"), kind="area", required=True), Field("by", _("From"), choices=AUTHORS),
+            ]),
             Form(pb.SetTicketStatusRequest(ticket_id=ticket_id), [note]),
             Form(pb.SetTicketStatusRequest(ticket_id=ticket_id), [reason, notes]),
         )  # fmt: skip
@@ -90,7 +92,7 @@ async def comment(context: PageContext, forms: TicketForms) -> web.StreamRespons
     except Refusal as refusal:
         _refused(form, refusal)
         return None
-    return context.redirect(path_of(form.message.ticket_id) + "#say", "The comment is there.")
+    return context.redirect(path_of(form.message.ticket_id) + "#say", _("Comment added."))
 
 
 async def move(context: PageContext, forms: TicketForms) -> web.StreamResponse | None:
@@ -99,7 +101,7 @@ async def move(context: PageContext, forms: TicketForms) -> web.StreamResponse |
     form = {COMPLETED: forms.complete, CANCELLED: forms.cancel}.get(target)
     forms.opened = target if form is not None else ""
     if target not in STATUSES:
-        forms.fault = "Choose a status."
+        forms.fault = _("Choose a status.")
         return None
     if form is not None and not form.read(context.form):
         return None
@@ -118,8 +120,10 @@ async def move(context: PageContext, forms: TicketForms) -> web.StreamResponse |
         else:
             raise
         return None
-    words = {COMPLETED: "It is completed.", CANCELLED: "It is cancelled.", "Open": "It is open again."}
-    return context.redirect(path_of(request.ticket_id), words.get(target, f"It is {target.lower()} now."))
+    words = {COMPLETED: _("Ticket completed."), CANCELLED: _("Ticket cancelled."), "Open": _("Ticket set to Open.")}
+    return context.redirect(
+        path_of(request.ticket_id), words.get(target, _("Status set to %(status)s.") % {"status": target})
+    )
 
 
 def _refused(form: Form, refusal: Refusal) -> None:
@@ -143,15 +147,15 @@ async def take(context: PageContext) -> web.StreamResponse:
         if refusal.status != 422:
             raise
         return context.redirect(path_of(ticket_id, "assign"), refusal.message)
-    return context.redirect(path_of(ticket_id), "It is yours now.")
+    return context.redirect(path_of(ticket_id), _("Assigned to you."))
 
 
 # One ticket's assignment
 
 
 HANDS = (
-    Field("assignee_id", "Member of staff", kind="picker"),
-    Field("vendor_id", "Vendor", "A vendor on hold gets no new work.", kind="picker"),
+    Field("assignee_id", _("Staff member"), kind="picker"),
+    Field("vendor_id", _("Vendor"), _("Vendors on hold cannot get new work."), kind="picker"),
 )
 
 
@@ -180,16 +184,18 @@ async def assign(context: PageContext) -> web.StreamResponse:
     ticket = (await _details(context)).ticket
     form = _assignment(ticket)
     is_read = form.read(context.form)
-    for name, _, name_field in _ASSIGNMENT:
-        if form.errors.get(name, "").startswith("Meanwhile"):
-            now = getattr(ticket, name_field) or ("nobody" if name == "assignee_id" else "no vendor")
-            form.errors[name] = f"Meanwhile {now} has it. Send again to replace that."
+    for name, _seen_field, name_field in _ASSIGNMENT:
+        if form.errors.get(name, "").startswith(_("Meanwhile")):
+            now = getattr(ticket, name_field) or _("no one")
+            form.errors[name] = _("Meanwhile this was assigned to %(name)s. Submit again to replace that.") % {
+                "name": now
+            }
     if not is_read:
         return await _assign_page(context, ticket, form, form.status)
     if form.is_done:
-        return context.redirect(path_of(ticket.ticket_id), form.summary("The assignment is changed."))
+        return context.redirect(path_of(ticket.ticket_id), form.summary(_("Assignment updated.")))
     form.message.idempotency_key = context.form_token
-    for name, seen_field, _ in _ASSIGNMENT:
+    for name, seen_field, _name_field in _ASSIGNMENT:
         if name in form.changed:
             setattr(form.message, seen_field, _optional(ticket, name) or 0)
     try:
@@ -197,7 +203,7 @@ async def assign(context: PageContext) -> web.StreamResponse:
     except Refusal as refusal:
         _refused(form, refusal)
         return await _assign_page(context, ticket, form, 422)
-    return context.redirect(path_of(ticket.ticket_id), "The assignment is changed.")
+    return context.redirect(path_of(ticket.ticket_id), _("Assignment updated."))
 
 
 def _optional(message: Any, name: str) -> Any:
@@ -214,21 +220,28 @@ async def _details(context: PageContext) -> views.GetTicketDetailsResponse:
 
 TEXTS = {"title": {"maxlength": "150"}, "subcategory": {"maxlength": "200"}, "room": {"maxlength": "200"}}
 WHAT = (
-    Field("title", "What is wrong, in one line", required=True, more=TEXTS["title"]),
-    Field("category", "Category", choices=[(word, word) for word in filters.CHOICES["category"][1]], required=True),
-    Field("priority", "Priority", choices=[(word, word) for word in filters.CHOICES["priority"][1]], required=True),
-    Field("description", "What was reported", kind="area", more={"rows": "5"}),
+    Field("title", _("Issue, in one line"), required=True, more=TEXTS["title"]),
+    Field("category", _("Category"), choices=[(word, word) for word in filters.CHOICES["category"][1]], required=True),
+    Field("priority", _("Priority"), choices=[(word, word) for word in filters.CHOICES["priority"][1]], required=True),
+    Field("description", _("Description"), kind="area", more={"rows": "5"}),
 )
 MORE = (
-    Field("room", "Room", more=TEXTS["room"]),
-    Field("room_instance", "Which of several such rooms", more=TEXTS["room"]),
-    Field("subcategory", "Narrower kind of work", "In your company's own words.", more=TEXTS["subcategory"]),
-    Field("permission_to_enter", "Staff may enter when nobody is at home"),
-    Field("preferred_access_time", "Best time for a context", "In words.", more=TEXTS["room"]),
+    Field("room", _("Room"), more=TEXTS["room"]),
+    Field("room_instance", _("Which room"), more=TEXTS["room"]),
+    Field(
+        "subcategory",
+        _("Subcategory"),
+        _("Your own categories, for example “Garbage disposal”."),
+        more=TEXTS["subcategory"],
+    ),
+    Field("permission_to_enter", _("Permission to enter when no one is home")),
+    Field(
+        "preferred_access_time", _("Preferred access time"), _("For example “Weekdays after 3 pm”."), more=TEXTS["room"]
+    ),
 )
 PLACES = (
-    Field("unit_id", "Unit", "None for work elsewhere on the property.", kind="picker"),
-    Field("asset_id", "Asset", kind="picker"),
+    Field("unit_id", _("Unit"), _("Leave blank for common areas."), kind="picker"),
+    Field("asset_id", _("Asset"), kind="picker"),
 )
 
 
@@ -268,19 +281,19 @@ async def edit(context: PageContext) -> web.StreamResponse:
         return await _edit_page(context, details, form, form.status)
     ticket_id = details.ticket.ticket_id
     if form.is_done:
-        return context.redirect(path_of(ticket_id), form.summary("The ticket is changed."))
+        return context.redirect(path_of(ticket_id), form.summary(_("Ticket updated.")))
     form.message.idempotency_key, form.message.version = context.form_token, details.document.version
     try:
         await context.rpcs.call(UPDATE, form.message)
     except Refusal as refusal:
         _refused(form, refusal)
         return await _edit_page(context, details, form, 422)
-    return context.redirect(path_of(ticket_id), "The ticket is changed.")
+    return context.redirect(path_of(ticket_id), _("Ticket updated."))
 
 
 # Several tickets
 
-TAKEN = (("assignee_id", "Take them from the member of staff"), ("vendor_id", "Take them from the vendor"))
+TAKEN = (("assignee_id", _("Remove staff member")), ("vendor_id", _("Remove vendor")))
 
 
 @dataclass
@@ -293,7 +306,7 @@ class Chosen:
 
 
 def _several_form() -> Form:
-    clear = Field("clear", "Or take them away", choices=TAKEN)
+    clear = Field("clear", _("Unassign"), choices=TAKEN)
     return Form(pb.AssignTicketRequest(), (*HANDS, clear))
 
 
@@ -333,9 +346,9 @@ async def assign_several(context: PageContext) -> web.StreamResponse:
     if not form.read(context.form):
         return await _several_page(context, chosen, form, back, form.status)
     if not chosen.tickets:
-        form.fault = "Choose at least one ticket."
+        form.fault = _("Select at least one ticket.")
     elif not form.message.clear and not form.message.assignee_id and not form.message.vendor_id:
-        form.fault = "Choose a member of staff or a vendor, or what is taken away."
+        form.fault = _("Choose a staff member, a vendor or what to unassign.")
     if form.fault:
         return await _several_page(context, chosen, form, back, 422)
     for start in range(0, len(chosen.tickets), AT_ONCE):
@@ -345,9 +358,12 @@ async def assign_several(context: PageContext) -> web.StreamResponse:
     if not chosen.errors:
         return context.redirect(
             back if back.startswith(filters.PATH) else filters.PATH,
-            f"{done:,} tickets are assigned." if done != 1 else "The ticket is assigned.",
+            ngettext("%(num)s ticket assigned.", "%(num)s tickets assigned.", done) % {"num": done},
         )
-    form.fault = f"{done:,} of {len(chosen.tickets):,} are assigned. The others stand here with the reason."
+    form.fault = _("%(done)s of %(all)s assigned. The rest are listed below with the reason.") % {
+        "done": done,
+        "all": len(chosen.tickets),
+    }
     unassigned = await _chosen(context, [str(ticket_id) for ticket_id in chosen.errors])
     unassigned.errors = chosen.errors
     return await _several_page(context, unassigned, form, back, 422)

@@ -12,6 +12,7 @@ from multidict import MultiMapping
 
 from console.kit.browser_session import STAFF
 from console.kit.context import PageContext
+from console.kit.texts import _, ngettext
 from makeready.common.v1 import maintenance_pb2, options_pb2
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from makeready.tickets.v1 import tickets_pb2
@@ -21,21 +22,24 @@ OPEN = (tickets_pb2.TICKET_STATUS_OPEN, tickets_pb2.TICKET_STATUS_IN_PROGRESS, t
 CLOSED = (tickets_pb2.TICKET_STATUS_COMPLETED, tickets_pb2.TICKET_STATUS_CANCELLED)
 # The tabs, with the order and the grouping that each begins with.
 VIEWS = {
-    "open": ("Open", "priority", "who"),
-    "mine": ("Mine", "priority", "status"),
-    "waiting": ("Waiting", "stale", ""),
-    "soon": ("Waiting soon", "stale", ""),
-    "closed": ("Closed", "newest", ""),
-    "all": ("All", "newest", ""),
+    "open": (_("Open"), "priority", "who"),
+    "mine": (_("Assigned to me"), "priority", "status"),
+    "waiting": (_("Overdue response"), "stale", ""),
+    "soon": (_("Due soon"), "stale", ""),
+    "closed": (_("Closed"), "newest", ""),
+    "all": (_("All"), "newest", ""),
 }
-ORDERS = {"newest": "Newest first", "oldest": "Oldest first", "priority": "By priority", "stale": "Longest quiet first"}
-GROUPS = {"who": "Who has them", "status": "Status", "property": "Property", "none": "No groups"}
+ORDERS = {
+    "newest": _("Newest first"), "oldest": _("Oldest first"), "priority": _("Priority"),
+    "stale": _("Longest without activity"),
+}  # fmt: skip
+GROUPS = {"who": _("Assignment"), "status": _("Status"), "property": _("Property"), "none": _("None")}
 SOURCES = {
-    "api": "an integration",
-    "staff": "staff",
-    "resident_portal": "a resident",
-    "inspection": "an inspection",
-    "import": "an import",
+    "api": _("an integration"),
+    "staff": _("staff"),
+    "resident_portal": _("a resident"),
+    "inspection": _("an inspection"),
+    "import": _("an import"),
 }
 TEXT_MAX = 200
 _IDS = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
@@ -87,7 +91,7 @@ def read(context: PageContext) -> TicketSearch:
     view = query.get("view", "open")
     if view not in VIEWS or (view == "mine" and context.session.kind != STAFF):
         view = "open"
-    _, order, group = VIEWS[view]
+    _words, order, group = VIEWS[view]
     search = TicketSearch(pb.SearchTicketsRequest(), view, order, group)
     if view != "open":
         search.query.append(("view", view))
@@ -109,7 +113,7 @@ def read(context: PageContext) -> TicketSearch:
         if any(sign.isalnum() for sign in words):
             search.request.words = words
         else:
-            search.errors.append("Words are letters or digits.")
+            search.errors.append(_("Search for letters or digits."))
     _read_view(search, context.session.person.person_id)
     return search
 
@@ -198,7 +202,7 @@ def chips(
 ) -> list[Chip]:
     """The filters. Properties and people are those of open tickets, of the tickets shown, and those chosen."""
     all_chips = []
-    for name, title in (("priority", "Priority"), ("status", "Status"), ("category", "Category")):
+    for name, title in (("priority", _("Priority")), ("status", _("Status")), ("category", _("Category"))):
         chosen = search.values(name)
         choices = [(word, word, word in chosen) for word in CHOICES[name][1]]
         all_chips.append(Chip(name, title, ", ".join(chosen), "many", choices, search.path(name)))
@@ -212,14 +216,14 @@ def chips(
             people["assignee"][ticket.assignee_id] = ticket.assignee_name
         if ticket.HasField("vendor_id"):
             people["vendor"][ticket.vendor_id] = ticket.vendor_name
-    for name, title in (("property", "Property"), ("assignee", "Assignee"), ("vendor", "Vendor")):
+    for name, title in (("property", _("Property")), ("assignee", _("Assigned to")), ("vendor", _("Vendor"))):
         all_chips.append(_of_names(search, name, title, people[name]))
     chosen = search.values("source")
     choices = [(value, words[:1].upper() + words[1:], value in chosen) for value, words in SOURCES.items()]
     all_chips.append(
         Chip(
             "source",
-            "Opened by",
+            _("Source"),
             ", ".join(SOURCES[source] for source in chosen),
             "many",
             choices,
@@ -230,25 +234,25 @@ def chips(
 
 
 def _of_names(search: TicketSearch, name: str, title: str, names: Mapping[int, str]) -> Chip:
-    (chosen, *_) = (*search.values(name), "")
+    (chosen, *_more) = (*search.values(name), "")
     words_by_value = {str(number): words for number, words in names.items()}
     if chosen and chosen != "none":
         words_by_value.setdefault(chosen, f"{name} {chosen}")
     ordered = sorted(words_by_value.items(), key=lambda pair: pair[1].casefold())
     choices = [(value, words, value == chosen) for value, words in ordered]
     if name in _ASSIGNMENT:
-        choices.insert(0, ("none", "Nobody" if name == "assignee" else "None", chosen == "none"))
+        choices.insert(0, ("none", _("Unassigned") if name == "assignee" else _("None"), chosen == "none"))
     words = next((words for value, words, is_chosen in choices if is_chosen), "")
     return Chip(name, title, words, "one", choices, search.path(name))
 
 
 _SAID = (
-    ("unit", "Unit {}"),
-    ("asset", "Asset {}"),
-    ("from", "Opened since {}"),
-    ("to", "Opened until {}"),
-    ("older", "Older than {}"),
-    ("younger", "Younger than {}"),
+    ("unit", _("Unit {}")),
+    ("asset", _("Asset {}")),
+    ("from", _("Opened since {}")),
+    ("to", _("Opened until {}")),
+    ("older", _("Older than {}")),
+    ("younger", _("Newer than {}")),
     ("q", "“{}”"),
 )
 
@@ -266,6 +270,6 @@ def others(search: TicketSearch) -> list[tuple[str, str]]:
 def hours(number: int) -> str:
     """ "3 days" for 72"""
     if number % 24:
-        return f"{number:,} hours"
+        return ngettext("%(num)s hour", "%(num)s hours", number) % {"num": number}
     days = number // 24
-    return "a day" if days == 1 else f"{days:,} days"
+    return ngettext("%(num)s day", "%(num)s days", days) % {"num": days}

@@ -16,6 +16,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Field, Form
+from console.kit.texts import _
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
 
@@ -26,10 +27,10 @@ PATH = f"{filters.PATH}/new"
 ALIKE_PATH = f"{filters.PATH}/alike"
 PRESET = ("property_id", "unit_id", "asset_id", "title", "category", "priority", "description", "room", "by")
 FOUND_MAX, SHOWN_MAX, WORD_LETTERS = 20, 6, 4
-WHERE = (Field("property_id", "Property", kind="picker", required=True), *PLACES)
+WHERE = (Field("property_id", _("Property"), kind="picker", required=True), *PLACES)
 WHO = Field(
-    "by", "For whom", "A resident's ticket goes stale when nobody works on it.", "radios",
-    (("resident", "a resident who called or wrote"), ("staff", "us: staff saw it")), required=True,
+    "by", _("Reported by"), _("Response times are tracked for tickets that residents report."), "radios",
+    (("resident", _("Resident (call, email or in person)")), ("staff", _("Staff"))), required=True,
 )  # fmt: skip
 
 
@@ -76,7 +77,7 @@ async def open_ticket(context: PageContext) -> web.StreamResponse:
             raise
         form.refuse(refusal)
         return await _page(context, form, 422)
-    return context.redirect(path_of(opened.document.entity_id), "The ticket is open.")
+    return context.redirect(path_of(opened.document.entity_id), _("Ticket opened."))
 
 
 async def alike(context: PageContext) -> web.StreamResponse:

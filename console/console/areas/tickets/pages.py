@@ -19,6 +19,7 @@ from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
 from console.kit.panels import include
+from console.kit.texts import _
 from console.kit.times import count
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
@@ -62,9 +63,9 @@ class Group:
 
 def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
     """The tickets by who has them, status or property, in their order, below the open emergencies."""
-    groups: dict[str, list[pb.TicketSummary]] = {"Emergencies": []}
+    groups: dict[str, list[pb.TicketSummary]] = {_("Emergencies"): []}
     if by == "who":
-        groups |= {"Nobody has them": [], "Staff": [], "Vendors": []}
+        groups |= {_("Unassigned"): [], _("Staff"): [], _("Vendors"): []}
     for ticket in tickets:
         groups.setdefault(_group_of(ticket, by), []).append(ticket)
     return [Group(name, rows) for name, rows in groups.items() if rows]
@@ -72,11 +73,11 @@ def grouped(tickets: Iterable[pb.TicketSummary], by: str) -> list[Group]:
 
 def _group_of(ticket: pb.TicketSummary, by: str) -> str:
     if by and ticket.priority == "Emergency" and not is_closed(ticket):
-        return "Emergencies"
+        return _("Emergencies")
     if by == "who":
         if ticket.HasField("assignee_id"):
-            return "Staff"
-        return "Vendors" if ticket.HasField("vendor_id") else "Nobody has them"
+            return _("Staff")
+        return _("Vendors") if ticket.HasField("vendor_id") else _("Unassigned")
     return {"status": ticket.status, "property": ticket.property_name}.get(by, "")
 
 
@@ -113,7 +114,7 @@ def _tabs(
         mine = next((row.tickets for row in counts.by_assignee if row.id == context.session.person.person_id), 0)
         numbers = {"open": counts.open, "mine": mine, "waiting": counts.stale, "soon": counts.soon_stale}
     tabs = []
-    for view, (words, _, _) in filters.VIEWS.items():
+    for view, (words, *_more) in filters.VIEWS.items():
         if view != "mine" or context.session.kind == STAFF:
             number = f" {numbers[view]:,}" if view in numbers else ""
             path = search.path("status", "order", "group", view="" if view == "open" else view)
@@ -128,7 +129,7 @@ async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Respon
     )  # fmt: skip
     search.request.limit = CSV_PAGE
     rows: list[Sequence[object]] = []
-    for _ in range(CSV_PAGES):
+    for _page in range(CSV_PAGES):
         page = await context.rpcs.call(SEARCH, search.request)
         for ticket in page.tickets:
             stamps = [_iso(ticket, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
@@ -307,7 +308,7 @@ def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
     """The words of an age, its number of tickets, what else is to say, and their list."""
     rows = []
     for row in counts:
-        note = f"{row.on_hold} on hold" if row.on_hold else ""
+        note = _("%(number)s on hold") % {"number": row.on_hold} if row.on_hold else ""
         query = {"older": row.hours_from, "younger": row.hours_to}
         rows.append((row.name, row.tickets, note, links.with_query(PATH, query)))
     return rows

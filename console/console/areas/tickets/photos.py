@@ -12,7 +12,7 @@ from console.kit import links, photos
 from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
-from console.kit.times import count
+from console.kit.texts import _, ngettext
 from makeready.tickets.v1 import ticket_commands_pb2 as commands_pb
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
@@ -23,11 +23,11 @@ REMOVE = "tickets.TicketCommandsService/RemoveTicketPhoto"
 SHOWS = (GET, NAMES)
 URL_CHARACTERS_MAX = 2000
 AUTHORS = {
-    "staff": ("Staff", commands_pb.AUTHOR_STAFF),
-    "vendor": ("A vendor", commands_pb.AUTHOR_VENDOR),
-    "resident": ("A resident", commands_pb.AUTHOR_RESIDENT),
+    "staff": (_("Staff"), commands_pb.AUTHOR_STAFF),
+    "vendor": (_("Vendor"), commands_pb.AUTHOR_VENDOR),
+    "resident": (_("Resident"), commands_pb.AUTHOR_RESIDENT),
 }
-_WHOSE = {"staff": "staff", "vendor": "a vendor", "resident": "the resident"}
+_WHOSE = {"staff": _("Photo by staff"), "vendor": _("Photo by the vendor"), "resident": _("Photo by the resident")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,16 @@ def shown_photos(context: PageContext, details: pb.GetTicketDetailsResponse) -> 
 
 
 def _shown_photo(context: PageContext, photo: pb.TicketPhoto) -> ShownPhoto:
-    words = f"Photo by {_WHOSE[photo.author]}" if photo.author in _WHOSE else "Photo"
+    words = _WHOSE.get(photo.author, _("Photo"))
     if photo_id := photos.photo_at(context.site.url, photo.photo_url):
         return ShownPhoto(photo, f"{photos.PREFIX}{photo_id}.jpg", photos.small(photo_id), "", words)
     if links.of_another_site(photo.photo_url):
         return ShownPhoto(photo, photo.photo_url, "", links.host_of(photo.photo_url), words)
     return ShownPhoto(photo, "", "", "", words)
+
+
+def _photos(number: int) -> str:
+    return ngettext("%(num)s photo", "%(num)s photos", number) % {"num": number}
 
 
 async def show(context: PageContext) -> web.StreamResponse:
@@ -68,7 +72,7 @@ async def _page(
     names = await names_of(context.rpcs, [photo.actor for photo in details.photos])
     return context.render(
         "tickets/photos.html", status, here=HERE, details=details, ticket=details.ticket,
-        shown_photos=shown_photos(context, details), names=names, refused=refused, added=count(added, "photo"),
+        shown_photos=shown_photos(context, details), names=names, refused=refused, added=_photos(added),
         has_added=added > 0, fault=fault, authors=AUTHORS, accept=photos.ACCEPT, by=context.form.get("by", "staff"),
     )  # fmt: skip
 
@@ -77,7 +81,7 @@ async def add(context: PageContext) -> web.StreamResponse:
     """Each photo is added as soon as it is stored. Sent again after a break, the form goes on where it was."""
     ticket_id = context.number("ticket_id")
     await context.rpcs.call(GET, pb.GetTicketDetailsRequest(ticket_id=ticket_id))  # before a byte is read
-    _, author = AUTHORS.get(context.form.get("by", ""), AUTHORS["staff"])
+    _words, author = AUTHORS.get(context.form.get("by", ""), AUTHORS["staff"])
     added, refused = 0, []
     async for taken in photos.take(context):
         if taken.refused:
@@ -99,8 +103,8 @@ async def add(context: PageContext) -> web.StreamResponse:
     if refused:
         return await _page(context, 422, refused, added)
     if not added:
-        return await _page(context, 422, fault="Choose one photo or more.")
-    return context.redirect(f"/tickets/{ticket_id}", f"{count(added, 'photo')} added.")
+        return await _page(context, 422, fault=_("Choose at least one photo."))
+    return context.redirect(f"/tickets/{ticket_id}", _("%(photos)s added.") % {"photos": _photos(added)})
 
 
 async def remove(context: PageContext) -> web.StreamResponse:
@@ -118,5 +122,5 @@ async def remove(context: PageContext) -> web.StreamResponse:
     except Refusal as refusal:
         if refusal.field != "photo_url":
             raise
-        return context.redirect(path, "The photo had been removed already.")
-    return context.redirect(path, "The photo is removed.")
+        return context.redirect(path, _("The photo was already removed."))
+    return context.redirect(path, _("Photo removed."))

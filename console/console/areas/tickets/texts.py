@@ -8,11 +8,14 @@ from aiohttp import web
 
 from console.kit import filters
 from console.kit.context import PageContext
+from console.kit.texts import _
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
 TEXTS = "tickets.TicketViewsService/ListTicketTexts"
 TEXTS_ROWS = 200
-_TEXT_FIELDS = {"title": "Title", "description": "Description", "preferred_access_time": "When to come"}
+_TEXT_FIELDS = {
+    "title": _("Title"), "description": _("Description"), "preferred_access_time": _("Preferred access time"),
+}  # fmt: skip
 
 
 async def panel(context: PageContext) -> web.StreamResponse:

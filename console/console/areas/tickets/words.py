@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-# The cancellation reasons, after "because".
+from console.kit.texts import _
+
+# The cancellation reasons, in a sentence.
 REASONS = {
-    "duplicate_ticket": "it is a duplicate",
-    "no_access_repeated": "no access, repeatedly",
-    "resident_cancelled": "the resident cancelled it",
-    "resolved_independently": "it resolved itself",
-    "scheduled_for_later": "it is scheduled for later",
-    "see_notes": "see the notes",
-    "wrong_property": "wrong property",
+    "duplicate_ticket": _("duplicate"),
+    "no_access_repeated": _("repeated no access"),
+    "resident_cancelled": _("cancelled by resident"),
+    "resolved_independently": _("resolved on its own"),
+    "scheduled_for_later": _("scheduled for later"),
+    "see_notes": _("other, see notes"),
+    "wrong_property": _("wrong property"),
 }
 # The same as choices.
 REASON_CHOICES = (
-    ("duplicate_ticket", "It is a duplicate"),
-    ("no_access_repeated", "No access, repeatedly"),
-    ("resident_cancelled", "The resident cancelled it"),
-    ("resolved_independently", "It resolved itself"),
-    ("scheduled_for_later", "It is scheduled for later"),
-    ("wrong_property", "Wrong property"),
-    ("see_notes", "Another reason, which the notes say"),
+    ("duplicate_ticket", _("Duplicate")),
+    ("no_access_repeated", _("Repeated no access")),
+    ("resident_cancelled", _("Cancelled by resident")),
+    ("resolved_independently", _("Resolved on its own")),
+    ("scheduled_for_later", _("Scheduled for later")),
+    ("wrong_property", _("Wrong property")),
+    ("see_notes", _("Other (see notes)")),
 )
 # The fields of a change that have a word other than their name.
 FIELDS = {
-    "photo_url": "photo",
-    "external_id": "external id",
-    "permission_to_enter": "permission to enter",
-    "preferred_access_time": "the best time",
-    "quiet_since": "quiet since",
-    "room_instance": "which room",
+    "photo_url": _("photo"),
+    "external_id": _("external ID"),
+    "permission_to_enter": _("permission to enter"),
+    "preferred_access_time": _("preferred access time"),
+    "quiet_since": _("time of last activity"),
+    "room_instance": _("which room"),
 }
 # The values of a change that have a word other than themselves.
-VALUES = {"true": "yes", "false": "no"}
+VALUES = {"true": _("yes"), "false": _("no")}
 
 
 def ordinal(number: int) -> str:
@@ -44,4 +46,4 @@ def ordinal(number: int) -> str:
 def number_of(ticket: object) -> str:
     """ "#28", or "Ticket 102" for one without a number."""
     has = ticket.HasField("ticket_number")  # type: ignore[attr-defined]
-    return f"#{ticket.ticket_number}" if has else f"Ticket {ticket.ticket_id}"  # type: ignore[attr-defined]
+    return f"#{ticket.ticket_number}" if has else _("Ticket %(id)s") % {"id": ticket.ticket_id}  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from console.kit import pickers
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
 from console.kit.sending import needs_confirmation, send
+from console.kit.texts import _
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 
 ADD = "tickets.PmTasksService/AddPmTask"
@@ -20,16 +21,16 @@ COMPLETE = "tickets.PmTasksService/CompletePmTask"
 CANCEL = "tickets.PmTasksService/CancelPmTask"
 _PRESET = ("property_id", "unit_id", "asset_id", "area", "task_name", "due_date", "repeat_days", "repeat_months")
 _TEXT = {"maxlength": "200"}
-_PLACE = Field("property_id", "Property", kind="picker", required=True)
+_PLACE = Field("property_id", _("Property"), kind="picker", required=True)
 _FIELDS = (
-    Field("task_name", "What", "In one line, such as “Change the air filters”.", required=True, more=_TEXT),
-    Field("unit_id", "Unit", "Empty: an area, or the whole property.", kind="picker"),
-    Field("area", "Or an area", "In your own words, such as “Boiler room”.", more=_TEXT),
-    Field("asset_id", "Asset", "Where it is one piece of equipment.", kind="picker"),
-    Field("due_date", "Due", kind="date", required=True),
-    Field("repeat_months", "Months", more={"maxlength": "3"}),
-    Field("repeat_days", "Days", more={"maxlength": "4"}),
-    Field("external_id", "External id", "Its number in another system of yours.", more=_TEXT),
+    Field("task_name", _("Task"), _("For example “Change HVAC filters”."), required=True, more=_TEXT),
+    Field("unit_id", _("Unit"), _("Leave blank for an area or the whole property."), kind="picker"),
+    Field("area", _("Or area"), _("For example “Boiler room”."), more=_TEXT),
+    Field("asset_id", _("Asset"), _("If the task is for one piece of equipment."), kind="picker"),
+    Field("due_date", _("Due date"), kind="date", required=True),
+    Field("repeat_months", _("Months"), more={"maxlength": "3"}),
+    Field("repeat_days", _("Days"), more={"maxlength": "4"}),
+    Field("external_id", _("External ID"), _("Its ID in another system."), more=_TEXT),
 )
 _PERIOD = ("repeat_months", "repeat_days")
 
@@ -50,9 +51,9 @@ def _read(context: PageContext, form: Form) -> bool:
     """Also checks what does not go together, in the words of the form."""
     fits = form.read(context.form)
     if all(form.values[name] for name in _PERIOD):
-        form.errors.setdefault("repeat_days", "It repeats by months or by days: empty one of the two.")
+        form.errors.setdefault("repeat_days", _("Enter months or days, not both."))
     if form.values["unit_id"] and form.values["area"]:
-        form.errors.setdefault("area", "It is in a unit or in an area: empty one of the two.")
+        form.errors.setdefault("area", _("Choose a unit or an area, not both."))
     if form.is_finding:
         form.errors = {}
     return fits and not form.errors
@@ -79,7 +80,7 @@ async def add(context: PageContext) -> web.StreamResponse:
     task = await _does(context, form, ADD)
     if task is None:
         return await _new(context, form, form.status)
-    return context.redirect(f"{PATH}/{task.pm_task_id}", "The task is planned.")
+    return context.redirect(f"{PATH}/{task.pm_task_id}", _("Task scheduled."))
 
 
 async def _task(context: PageContext) -> pb.PmTask:
@@ -91,7 +92,10 @@ async def _task(context: PageContext) -> pb.PmTask:
 async def show_edit(context: PageContext) -> web.StreamResponse:
     task = await _task(context)
     if task.status != "Open":
-        return context.redirect(f"{PATH}/{task.pm_task_id}", f"The task is {task.status.lower()}; it stays as it is.")
+        return context.redirect(
+            f"{PATH}/{task.pm_task_id}",
+            _("The task is %(status)s and can no longer be edited.") % {"status": task.status.lower()},
+        )
     return await _edit(context, task, _edit_form(task))
 
 
@@ -105,17 +109,17 @@ async def edit(context: PageContext) -> web.StreamResponse:
     form = _edit_form(task)
     if await _does(context, form, UPDATE) is None:
         return await _edit(context, task, form, form.status)
-    return context.redirect(f"{PATH}/{task.pm_task_id}", form.summary("The task is changed."))
+    return context.redirect(f"{PATH}/{task.pm_task_id}", form.summary(_("Task updated.")))
 
 
 async def complete(context: PageContext) -> web.StreamResponse:
     request = pb.CompletePmTaskRequest(pm_task_id=context.number("pm_task_id"), idempotency_key=context.form_token)
-    return await _closes(context, COMPLETE, request, "completed")
+    return await _closes(context, COMPLETE, request, _("Task completed."))
 
 
 async def cancel(context: PageContext) -> web.StreamResponse:
     request = pb.CancelPmTaskRequest(pm_task_id=context.number("pm_task_id"), idempotency_key=context.form_token)
-    return await _closes(context, CANCEL, request, "cancelled")
+    return await _closes(context, CANCEL, request, _("Task cancelled."))
 
 
 async def _closes(context: PageContext, rpc: str, request: Any, done: str) -> web.StreamResponse:
@@ -125,8 +129,8 @@ async def _closes(context: PageContext, rpc: str, request: Any, done: str) -> we
         if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
             raise
         return await page(context, refusal.status, error=refusal.message)
-    message = f"The task is {done}."
+    message = done
     if task.HasField("next_pm_task_id"):
         following = (await context.rpcs.call(GET, pb.GetPmTaskRequest(pm_task_id=task.next_pm_task_id))).task
-        message += f" The next one is due {Due(context).late(following.due_date)}, on {following.due_date}."
+        message += " " + _("The next one is due %(day)s.") % {"day": Due(context).day(following.due_date).striptags()}
     return context.redirect(f"{PATH}/{request.pm_task_id}", message)

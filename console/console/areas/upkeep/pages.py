@@ -13,9 +13,10 @@ from console.kit import csv_files, links, times
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
+from console.kit.texts import _, ngettext
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 
-HERE = "Upkeep"
+HERE = "Preventive maintenance"
 PATH = "/pm-tasks"
 LIST = "tickets.PmTasksService/ListPmTasks"
 GET = "tickets.PmTasksService/GetPmTask"
@@ -24,7 +25,9 @@ LISTS = (LIST, COUNT)
 
 SHOWN, CSV_ROWS, PART_ROWS = 50, 1000, 8
 WEEK_DAYS = 6
-VIEWS = {"open": "Open", "overdue": "Overdue", "week": "This week", "later": "Later", "closed": "Closed"}
+VIEWS = {
+    "open": _("Open"), "overdue": _("Overdue"), "week": _("This week"), "later": _("Later"), "closed": _("Closed"),
+}  # fmt: skip
 PLACES = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
 
 
@@ -40,12 +43,12 @@ class Group:
 def grouped(tasks: Iterable[pb.PmTask], today: datetime.date) -> list[Group]:
     """Open tasks by when they are due, in their order."""
     week_end = today + datetime.timedelta(days=WEEK_DAYS)
-    groups: dict[str, list[pb.PmTask]] = {"Overdue": [], "This week": [], "Later": []}
+    groups: dict[str, list[pb.PmTask]] = {"overdue": [], "week": [], "later": []}
     for task in tasks:
         due = datetime.date.fromisoformat(task.due_date)
-        groups["Overdue" if due < today else "This week" if due <= week_end else "Later"].append(task)
-    tones = {"Overdue": "in-red", "This week": "in-amber", "Later": ""}
-    return [Group(name, tones[name], rows) for name, rows in groups.items() if rows]
+        groups["overdue" if due < today else "week" if due <= week_end else "later"].append(task)
+    tones = {"overdue": "in-red", "week": "in-amber", "later": ""}
+    return [Group(VIEWS[name], tones[name], rows) for name, rows in groups.items() if rows]
 
 
 class Due:
@@ -62,11 +65,13 @@ class Due:
         return Markup('<time datetime="{}">{}</time>').format(date, words)
 
     def late(self, date: str) -> str:
-        """ "3 days late", "today", "in 5 days" """
+        """ "3 days overdue", "today", "in 5 days" """
         days = (datetime.date.fromisoformat(date) - self.today).days
         if days in (0, 1):
-            return ("today", "tomorrow")[days]
-        return f"in {times.count(days, 'day')}" if days > 0 else f"{times.count(-days, 'day')} late"
+            return (_("today"), _("tomorrow"))[days]
+        if days > 0:
+            return ngettext("in %(num)s day", "in %(num)s days", days) % {"num": days}
+        return ngettext("%(num)s day overdue", "%(num)s days overdue", -days) % {"num": -days}
 
     def is_late(self, task: pb.PmTask) -> bool:
         return task.status == "Open" and datetime.date.fromisoformat(task.due_date) < self.today
