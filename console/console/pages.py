@@ -29,13 +29,13 @@ from console.areas.notices import pages as notices
 from console.areas.people import forms as people_forms
 from console.areas.people import pages as people
 from console.areas.people import picking as people_picking
-from console.areas.places import assets, places, properties, units
+from console.areas.places import assets, order, places, properties, units
 from console.areas.places import forms as place_forms
 from console.areas.places import picking as places_picking
 from console.areas.requests import pages as requests
 from console.areas.search import pages as search
 from console.areas.tickets import actions as ticket_actions
-from console.areas.tickets import opening
+from console.areas.tickets import opening, work_order
 from console.areas.tickets import pages as tickets
 from console.areas.tickets import photos as ticket_photos
 from console.areas.tickets import texts as ticket_texts
@@ -79,6 +79,7 @@ PAGES = (
     Page("POST", ticket_actions.ASSIGN_PATH, ticket_actions.assign_several, PEOPLE,
          (ticket_actions.SEVERAL, ticket_actions.ASSIGN)),
     Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS),
+    Page("GET", "/tickets/{ticket_id}/work-order", work_order.show, PEOPLE, work_order.SHOWS),
     Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (ticket_actions.COMMENT, *tickets.SHOWS)),
     Page("POST", "/tickets/{ticket_id}/status", tickets.move, PEOPLE, (ticket_actions.STATUS, *tickets.SHOWS)),
     Page("POST", "/tickets/{ticket_id}/take", ticket_actions.take, STAFF_ALONE, (ticket_actions.ASSIGN,)),
@@ -105,6 +106,7 @@ PAGES = (
     Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS)),
     Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS)),
     Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,)),
+    Page("GET", "/residents/contacts", board.contacts, PEOPLE, (board.RESIDENCIES,), panel="Residents"),
     Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
          (board.RESIDENCIES, board.UNIT, board.CHANGES, board.NAMES)),
     Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, (board.UNIT,)),
@@ -188,6 +190,7 @@ PAGES = (
     # Portfolio
     # places
     Page("GET", "/places/found", places.search_hits, PEOPLE, (places.SEARCH,), panel="Places"),
+    Page("GET", order.PATH, order.panel, PEOPLE, order.RPCS, panel="Location"),
     Page("GET", places_picking.PATH, places_picking.pick, PEOPLE, places_picking.RPCS, panel="Places"),
     Page("GET", "/properties", properties.list_properties, PEOPLE, (places.SEARCH_PROPERTIES, places.COUNT),
          menu=(PORTFOLIO, properties.HERE, "building")),

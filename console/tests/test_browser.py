@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -14,14 +15,16 @@ import axe_playwright_python
 import pytest
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, CDPSession, Error, Page, ViewportSize, async_playwright, expect
+from pypdf import PdfReader
 
 from console.pages import PAGES
 from makeready.identity.v1 import accounts_pb2, sessions_pb2
+from makeready.tickets.v1 import ticket_views_pb2 as views
 from testkit.chromium import OPTIONS, program
 from testkit.patience import PATIENCE_SECONDS, eventually
 
 from .samples_deliveries import EVENT
-from .stubs import PASSWORD, Stubs
+from .stubs import PASSWORD, Stubs, ago
 from .test_ticket_acts import becomes
 from .test_walks import path_of
 
@@ -143,7 +146,7 @@ async def test_what_is_written_stays_while_the_page_is_live(chromium: Chromium, 
         await browser_tab.open("/tickets")
         await page.check("#tick-102")
         await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket_search'))")
-        await page.click("text=Assign those ticked")
+        await page.click("text=Assign selected")
         assert page.url.endswith("/tickets/assign?back=%2Ftickets&ticket=102")
         assert browser_tab.said == []
     finally:
@@ -262,6 +265,62 @@ async def test_a_key_is_minted_by_the_keyboard_alone_and_copied(chromium: Chromi
         copied = await browser_tab.page.evaluate("navigator.clipboard.readText()")
         assert copied == await browser_tab.page.inner_text("#minted-key")
         assert [request.name for request in stubs.called("identity.KeysService/MintKey")] == ["Leasing sync"]
+    finally:
+        await context.close()
+
+
+TICKET = "tickets.TicketViewsService/GetTicketDetails"
+RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
+BARS = ("Skip to content", "Menu", "Home", "Search", "Sign out", "Account", "Comment", "Print")
+
+
+def changed(stubs: Stubs, rpc: str, change: Callable[[Any], None]) -> None:
+    """The RPC's answers are changed from now on."""
+    answer = stubs.answers[rpc]
+
+    def answer_changed(request: Any, who: Any) -> Any:
+        message = answer(request, who)
+        change(message)
+        return message
+
+    stubs.answers[rpc] = answer_changed
+
+
+async def printed(page: Page, paper: str) -> list[str]:
+    """The texts of the sheets that a browser prints."""
+    document = PdfReader(io.BytesIO(await page.pdf(format=paper, prefer_css_page_size=True)))
+    return [" ".join(sheet.extract_text().split()).replace("- ", "-") for sheet in document.pages]
+
+
+async def test_a_work_order_is_one_sheet_and_the_board_one_table(
+    chromium: Chromium, console: str, stubs: Stubs
+) -> None:
+    photos = [views.TicketPhoto(photo_url=f"{console}/files/{n:022}.jpg", added_at=ago(hours=1)) for n in range(9)]
+    changed(stubs, TICKET, lambda details: details.photos.extend(photos))
+    changed(stubs, TICKET, lambda details: setattr(details, "description", "Water under the sink.\n" * 200))
+    changed(stubs, TICKET, lambda details: setattr(details.ticket, "title", "No hot water since this morning " * 4))
+    changed(stubs, RESIDENCIES, lambda page: page.residencies[0].ClearField("move_out_date"))
+    context = await chromium.new_context(viewport={"width": 390, "height": 900})
+    try:
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in("hanh@demo.example", path="/tickets/102")
+        await browser_tab.page.click("text=Work order")
+        await browser_tab.page.wait_for_url("**/tickets/102/work-order")
+        assert len(stubs.called(RESIDENCIES)) == 1
+        for paper in ("Letter", "A4"):
+            (sheet,) = await printed(browser_tab.page, paper)
+            texts = (
+                "Work order #28", "No hot water since this morning", "Alder Court 102", "12 Elm St", "Date",
+                "Permission to enter", "Marguerite Okafor-Lindqvist", "+1 207 555 0143", "Water under the sink.",
+                "Water heater WH-102", "Name, signature", "Parts used", f"{console}/tickets/102",
+            )  # fmt: skip
+            assert not [words for words in texts if words not in sheet], sheet
+            assert not [words for words in (*BARS, "guarantor", "555 0101") if words in sheet], sheet
+        assert await browser_tab.page.locator(".order .qr svg").count() == 1
+        assert await browser_tab.page.locator(".order img").count() == 4
+        await browser_tab.open("/board")
+        sheets = await printed(browser_tab.page, "Letter")
+        assert "Townhome 4" in sheets[0] and not [words for words in BARS if words in " ".join(sheets)]
     finally:
         await context.close()
 

@@ -39,7 +39,7 @@ OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
 RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
 NAMES = NAMES_RPC
 
-SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME, CLASHES = 50, 200, 5000, 20, 7, 6
+SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME, CLASHES, FEW = 50, 200, 5000, 20, 7, 6, 5
 RECENT_DAYS = 31
 """So long after a move-in its page offers that nobody came."""
 VIEWS = (("board", "Board"), ("weeks", "Weeks"), ("list", "List"))
@@ -378,6 +378,25 @@ async def show_transitions(context: PageContext) -> web.StreamResponse:
         older_changes=with_query(path, older) if older else "", name_of=residencies.name_of,
         party_name=residencies.party_name, forgets=context.navigation.opens(forgetting.PATH),
     )  # fmt: skip
+
+
+async def contacts(context: PageContext) -> web.StreamResponse:
+    """The names and phone numbers of those who live in a unit, which svc-occupancy writes to the audit log."""
+    unit_id = number(context, "unit_id")
+    if not unit_id:
+        raise web.HTTPNotFound
+    page = await context.rpcs.call(RESIDENCIES, residencies_pb2.ListResidenciesRequest(unit_id=unit_id, limit=FEW))
+    today_text = today(context).today.isoformat()
+    parties = [
+        party
+        for residency in page.residencies
+        if residency.status == "Active"
+        and not residency.is_planned
+        and (residency.move_out_date or today_text) >= today_text
+        for party in residency.parties
+        if party.role != "guarantor" and not party.HasField("forgotten_at")
+    ]
+    return render(context, "contacts", parties=parties, party_name=residencies.party_name)
 
 
 async def panel(context: PageContext) -> web.StreamResponse:
