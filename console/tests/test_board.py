@@ -36,28 +36,30 @@ def card(status: str, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("status", "more", "when", "ready", "late"),
     [
-        (NOTICE, {"move_out_date": 17, "projected_ready_on": 26}, "leaves 9 Dec", "ready 18 Dec", ""),
-        (NOTICE, {"move_out_date": -1}, "left 21 Nov", "no date yet", ""),
-        (NOT_READY, {"empty_since": -7, "projected_ready_on": 4}, "empty 7 days", "ready 26 Nov", ""),
-        (NOT_READY, {"empty_since": -7, "projected_ready_on": 4, "tasks_late": 2}, "empty 7 days", "26 Nov, late",
-         "2 tasks are late."),
-        (NOT_READY, {"empty_since": -1, "projected_ready_on": -1}, "empty 1 day", "21 Nov, late",
-         "It was to be ready 1 day ago."),
-        (NOT_READY, {"empty_since": -9, "projected_ready_on": 9, "next_move_in": 8}, "empty 9 days", "1 Dec, late",
-         "The next resident moves in on 30 Nov, before it is ready."),
-        (NOT_READY, {}, "empty", "no date yet", ""),
-        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "next_move_in": 10}, "ready 5 days", "", ""),
-        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "since_or_earlier": True}, "empty 30 days",
+        (NOTICE, {"move_out_date": 17, "projected_ready_on": 26}, "Moving out 9 Dec", "Ready 18 Dec", ""),
+        (NOTICE, {"move_out_date": -1}, "Moved out 21 Nov", "No ready date", ""),
+        (NOT_READY, {"empty_since": -7, "projected_ready_on": 4}, "Vacant 7 days", "Ready 26 Nov", ""),
+        (NOT_READY, {"empty_since": -7, "projected_ready_on": 4, "tasks_late": 2}, "Vacant 7 days",
+         "Ready 26 Nov, at risk", "2 tasks overdue."),
+        (NOT_READY, {"empty_since": -1, "projected_ready_on": -1}, "Vacant 1 day", "Ready 21 Nov, overdue",
+         "Make-ready is 1 day overdue."),
+        (NOT_READY, {"empty_since": -9, "projected_ready_on": 9, "next_move_in": 8}, "Vacant 9 days",
+         "Ready 1 Dec, at risk", "Next move-in is 30 Nov, before the ready date."),
+        (NOT_READY, {}, "Vacant", "No ready date", ""),
+        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "next_move_in": 10}, "Ready 5 days", "", ""),
+        (READY, {"empty_since": -30, "unit_status_since": ago(days=5), "since_or_earlier": True}, "Vacant 30 days",
          "", ""),
-        (READY, {"empty_since": -30}, "empty 30 days", "", ""),
-        (READY, {}, "ready", "", ""),
-        (DOWN, {"unit_status_since": ago(days=58), "since_or_earlier": True}, "down 58 days or longer", "no date yet",
+        (READY, {"empty_since": -30}, "Vacant 30 days", "", ""),
+        (READY, {}, "Ready", "", ""),
+        (DOWN, {"unit_status_since": ago(days=58), "since_or_earlier": True}, "Down 58 days or longer", "No ready date",
          ""),
-        (DOWN, {"unit_status_since": ago(hours=1)}, "down since today", "no date yet", ""),
-        (DOWN, {"empty_since": -58, "unit_status_since": ago(hours=1), "since_or_earlier": True}, "down, empty 58 days",
-         "no date yet", ""),
-        (DOWN, {"unit_status_since": ago(hours=1), "since_or_earlier": True}, "down", "no date yet", ""),
-        (DOWN, {}, "down", "no date yet", ""),
+        (DOWN, {"unit_status_since": ago(hours=1)}, "Down since today", "No ready date", ""),
+        (DOWN, {"empty_since": -58, "unit_status_since": ago(hours=1), "since_or_earlier": True},
+         "Down · Vacant 58 days", "No ready date", ""),
+        (DOWN, {"unit_status_since": ago(hours=1), "since_or_earlier": True}, "Down", "No ready date", ""),
+        (DOWN, {}, "Down", "No ready date", ""),
+        ("Occupied", {"unit_status_since": ago(hours=1)}, "since today", "", ""),
+        ("Occupied", {"unit_status_since": ago(days=3)}, "for 3 days", "", ""),
     ],
 )  # fmt: skip
 def test_a_unit_in_words(status: str, more: dict[str, Any], when: str, ready: str, late: str) -> None:
@@ -68,33 +70,33 @@ def test_a_unit_in_words(status: str, more: dict[str, Any], when: str, ready: st
 @pytest.mark.parametrize(
     ("status", "more", "comes", "clash", "soon"),
     [
-        (NOTICE, {"turn_id": 1, "move_out_date": 36, "next_move_in": 49}, "moves in 10 Jan 2027", "", ""),
-        (NOTICE, {"turn_id": 1, "move_out_date": 36}, "not leased", "", ""),
-        (NOT_READY, {"turn_id": 1, "move_out_date": -7, "has_left": True}, "not leased", "", ""),
-        (READY, {}, "not leased", "", ""),
-        (READY, {"turn_id": 1}, "not leased", "", ""),  # handed over by its builder, with dates of nobody
+        (NOTICE, {"turn_id": 1, "move_out_date": 36, "next_move_in": 49}, "Moving in 10 Jan 2027", "", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 36}, "Not leased", "", ""),
+        (NOT_READY, {"turn_id": 1, "move_out_date": -7, "has_left": True}, "Not leased", "", ""),
+        (READY, {}, "Not leased", "", ""),
+        (READY, {"turn_id": 1}, "Not leased", "", ""),  # handed over by its builder, with dates of nobody
         (DOWN, {"turn_id": 1}, "", "", ""),  # its resident stays
-        (DOWN, {"turn_id": 1, "move_out_date": -90, "has_left": True}, "not leased", "", ""),
+        (DOWN, {"turn_id": 1, "move_out_date": -90, "has_left": True}, "Not leased", "", ""),
         ("Occupied", {"turn_id": 1}, "", "", ""),
         ("", {}, "", "", ""),
-        (READY, {"next_move_in": 1}, "moves in 23 Nov", "", ""),
-        (READY, {"next_move_in": 0}, "moves in 22 Nov", "", ""),
-        (NOT_READY, {"next_move_in": 7}, "moves in 29 Nov", "",
-         "The next resident comes in 7 days, and the unit is not ready."),
-        (NOT_READY, {"next_move_in": 8}, "moves in 30 Nov", "", ""),
-        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 4}, "moves in 25 Nov", "", ""),  # late says it
-        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 2}, "moves in 25 Nov", "",
-         "The next resident comes in 3 days, and the unit is not ready."),
-        (DOWN, {"next_move_in": 1}, "moves in 23 Nov", "", "The next resident comes tomorrow, and the unit is down."),
-        (DOWN, {"next_move_in": -2}, "was to move in 20 Nov", "",
-         "The next resident was to come 2 days ago, and the unit is down."),
-        (NOTICE, {"turn_id": 1, "move_out_date": 8, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
-         "Clash: the resident stays until 30 Nov, and the next one moves in on 28 Nov.", ""),
-        ("Occupied", {"turn_id": 1, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
-         "Clash: the next resident moves in on 28 Nov, and the resident ahead has no move-out date.", ""),
-        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6, "is_clash": True}, "moves in 28 Nov",
-         "Clash: a later move-in is planned before the resident ahead of it leaves.", ""),
-        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6}, "moves in 28 Nov", "", ""),  # on the same day
+        (READY, {"next_move_in": 1}, "Moving in 23 Nov", "", ""),
+        (READY, {"next_move_in": 0}, "Moving in 22 Nov", "", ""),
+        (NOT_READY, {"next_move_in": 7}, "Moving in 29 Nov", "",
+         "Move-in is in 7 days; unit is not ready."),
+        (NOT_READY, {"next_move_in": 8}, "Moving in 30 Nov", "", ""),
+        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 4}, "Moving in 25 Nov", "", ""),  # late says it
+        (NOT_READY, {"next_move_in": 3, "projected_ready_on": 2}, "Moving in 25 Nov", "",
+         "Move-in is in 3 days; unit is not ready."),
+        (DOWN, {"next_move_in": 1}, "Moving in 23 Nov", "", "Move-in is tomorrow; unit is down."),
+        (DOWN, {"next_move_in": -2}, "Move-in was due 20 Nov", "",
+         "Move-in was due 2 days ago; unit is down."),
+        (NOTICE, {"turn_id": 1, "move_out_date": 8, "next_move_in": 6, "is_clash": True}, "Moving in 28 Nov",
+         "The current resident moves out 30 Nov, and the next resident moves in 28 Nov.", ""),
+        ("Occupied", {"turn_id": 1, "next_move_in": 6, "is_clash": True}, "Moving in 28 Nov",
+         "The next resident moves in 28 Nov, and the current resident has no move-out date.", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6, "is_clash": True}, "Moving in 28 Nov",
+         "A later move-in is scheduled before the previous resident moves out.", ""),
+        (NOTICE, {"turn_id": 1, "move_out_date": 6, "next_move_in": 6}, "Moving in 28 Nov", "", ""),  # on the same day
     ],
 )  # fmt: skip
 def test_who_comes_next_and_what_is_in_the_way(
@@ -143,7 +145,7 @@ def test_bars_are_the_stretches_of_the_four_weeks() -> None:
         [("blue", 1, 28)],
     ]
     words = [bar.words for _, bars in drawn.rows for bar in bars]
-    assert words[2:6] == ["Notice · leaves 10 Feb 2027", "", "2 tasks late · ready 26 Nov", "Ready 23 Sep"]
+    assert words[2:6] == ["Moving out 10 Feb 2027", "", "2 tasks overdue · Ready 26 Nov", "Ready 23 Sep"]
 
 
 def test_bars_end_with_the_calendar() -> None:
@@ -197,7 +199,7 @@ def test_a_planned_residency_has_a_bar_ahead_of_today() -> None:
         residencies_pb2.Residency(status="Active", move_in_date=day(-60), move_out_date=day(36)),
     ]
     ahead, now = residencies.bars(lived, NOW.date())
-    assert 'aria-label="planned from 1 January 2027"' in ahead and 'class="ahead"' in ahead and 'class="tone"' in now
+    assert 'aria-label="scheduled from 1 January 2027"' in ahead and 'class="ahead"' in ahead and 'class="tone"' in now
     (x, wide), today = re.findall(r'class="ahead" x="([\d.]+)" y="3" width="([\d.]+)"', ahead)[0], 60 / 160
     assert float(x) == pytest.approx(residencies.WIDTH * 100 / 160, abs=0.1)
     assert float(wide) == pytest.approx(residencies.WIDTH * 60 / 160, abs=0.1)
@@ -214,13 +216,13 @@ async def test_the_board_s_list_is_filtered_paged_and_a_file(staff: Browser, stu
     assert (list(request.unit_statuses), request.property_id, request.limit) == (["Down"], 1, 50)
     assert "Loft 3A" in reply.words and "Alder Court 104" not in reply.words
     assert (
-        "down 58 days or longer" in reply.words
+        "Down 58 days or longer" in reply.words
         and "/board?view=list&amp;property_id=1&amp;status=Down&amp;csv=1" in reply.text
     )
     file = await staff.get("/board?view=list&csv=1")
     lines = rows(file.text)
     assert file.headers["Content-Type"].startswith("text/csv") and len(lines) == 12
-    assert dict(zip(lines[0], lines[1], strict=True))["late"] == "3 tasks are late."
+    assert dict(zip(lines[0], lines[1], strict=True))["late"] == "3 tasks overdue."
     assert (await staff.get("/board?view=list&status=Occupied")).status == 200
     assert (await staff.get("/board?property_id=no&status=x&view=y")).status == 200
     for path, column in (("/turns?csv=1", "entity_id"), ("/turn-tasks?csv=1&late=1", "task_id")):
@@ -238,7 +240,7 @@ async def test_a_column_leads_to_its_whole_list_and_the_list_to_its_next_page(st
 
     stubs.answers["occupancy.TurnBoardService/ListBoard"] = board
     page = await staff.get("/board?property_id=1")
-    assert "/board?view=list&amp;status=Notice&amp;property_id=1" in page.text and "All 3" in page.words
+    assert "/board?view=list&amp;status=Notice&amp;property_id=1" in page.text and "View all 3" in page.words
     for view in ("list", "weeks"):
         page = await staff.get(f"/board?view={view}")
         assert f"/board?view={view}&amp;after=2026-11-26.15" in page.text
@@ -269,8 +271,8 @@ async def test_nobody_s_turn_and_another_company_s_are_the_same_page(
 async def test_a_look_at_contacts_is_one_call(administrator: Browser, stubs: Stubs) -> None:
     reply = await administrator.get("/units/15/transitions")
     for words in ("Marguerite Okafor-Lindqvist", "marguerite.okafor@example.com", "+1 207 555 0143", "NEW_JOB",
-                  "OUT_OF_STATE", "fixed term", "each look at them is in the audit log", HOSTILE.split(">")[1],
-                  "Since when is not on record", "set on the turn board · Dana Adler"):  # fmt: skip
+                  "OUT_OF_STATE", "fixed term", "each view is recorded in the audit log", HOSTILE.split(">")[1],
+                  "When it began is not on file", "set on the turn board · Dana Adler"):  # fmt: skip
         assert words in reply.words, words
     assert len(stubs.called("occupancy.ResidenciesService/ListResidencies")) == 1
     # No other page of a unit has contacts.
@@ -306,7 +308,7 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
     )
     page = await administrator.get(FORGET)
     assert page.title == "Forget Marguerite Okafor-Lindqvist"
-    for words in ("Type Marguerite Okafor-Lindqvist to forget", "asthma", "The resident", "Alder 12", "phone number"):
+    for words in ("Type Marguerite Okafor-Lindqvist to confirm", "asthma", "Resident", "Alder 12", "phone number"):
         assert words in page.words, words
     # The contacts themselves are on no other page than that of the residencies.
     assert "marguerite.okafor@example.com" not in page.text
@@ -314,7 +316,7 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
     assert "opened from 23 October 2024 to 13 February 2027" in page.words
 
     refused = await submitted(administrator, FORGET, marked, with_notice="1", name="Marguerite")
-    assert refused.status == 422 and "Type “Marguerite Okafor-Lindqvist” as it stands here." in refused.words
+    assert refused.status == 422 and "Type “Marguerite Okafor-Lindqvist” exactly as shown." in refused.words
     boxes = [
         attributes
         for tag, attributes in Tags(refused.text).found
@@ -343,15 +345,15 @@ async def test_an_administrator_forgets_a_person(administrator: Browser, staff: 
     assert (request.party_id, list(request.ticket_texts), request.with_notice) == (1, marked, True)
     # The sentence after it has no name any more.
     after = (await administrator.get(path)).words
-    assert "The person is forgotten. The marked texts of tickets are removed within seconds." in after
+    assert "The person is forgotten. The selected ticket text is removed within seconds." in after
 
 
 async def test_overlooked_texts_of_a_forgotten_person_are_removed(administrator: Browser, stubs: Stubs) -> None:
     rpc, path = "occupancy.PartiesService/ForgetParty", "/units/15/parties/5/forget"
     page = await administrator.get(path)
-    assert page.title == "A person who is forgotten" and "Forgotten Fri 20 Nov" in page.words
+    assert page.title == "Forgotten person" and "Forgotten Fri 20 Nov" in page.words
     nothing = await submitted(administrator, path, name="remove")
-    assert nothing.status == 422 and "Mark what is to be removed." in nothing.words and not stubs.called(rpc)
+    assert nothing.status == 422 and "Select what to remove." in nothing.words and not stubs.called(rpc)
     stubs.answers[rpc] = parties_pb2.ForgetPartyResponse()
     done = await submitted(administrator, path, ["3.title"], name="remove")
     assert done.status == 303 and list(stubs.called(rpc)[-1].ticket_texts) == ["3.title"]

@@ -56,8 +56,8 @@ async def test_a_card_s_form_does_each_thing_once(staff: Browser, stubs: Stubs) 
     assert (schedule.turn_id, schedule.projected_ready_on, schedule.expected_ready_on) == (5, day(2), day(4))
     assert (task.turn_id, task.task_type, task.scheduled_date) == (5, "Keys", day(1))
     after = (await staff.follow(replies[0])).words
-    for words in ("Alder Court 403: task “Paint” is completed", "task “Keys” is added", "ready on 24 Nov",
-                  "it is Vacant Ready now."):  # fmt: skip
+    for words in ("Alder Court 403: task “Paint” completed", "task “Keys” added", "ready date set to 24 Nov",
+                  "status set to Vacant Ready."):  # fmt: skip
         assert words in after
 
 
@@ -75,7 +75,7 @@ async def test_what_a_form_did_fits_a_cookie(staff: Browser, stubs: Stubs) -> No
 async def test_a_form_without_changes_calls_nothing(staff: Browser, stubs: Stubs) -> None:
     await staff.get("/turns/5")
     reply = await staff.send("/board/units/15", unit_status="Vacant Not Ready")
-    assert "Alder Court 403 stays as it is." in (await staff.follow(reply)).words
+    assert "Alder Court 403: no changes." in (await staff.follow(reply)).words
     assert not [call for call in stubs.calls if call.rpc in (MOVE, SCHEDULE, ADD, COMPLETE)]
     # A ready date is cleared by an empty field.
     await staff.get("/board/units/15?next=/turns/5")
@@ -93,12 +93,15 @@ async def test_what_is_refused_stands_beside_its_field_and_the_rest_is_done(staf
     sent = {"unit_status": "Vacant Ready", "task_type": "Keys", "scheduled_date": "", "projected_ready_on": day(2)}
     reply = await staff.send("/board/units/15", **sent)
     assert reply.status == 422 and reply.title == "Alder Court 403"
-    assert "The unit is Down by now" in reply.words and "Done: task “Keys” is added, ready on 24 Nov." in reply.words
+    assert (
+        "The unit is Down by now" in reply.words
+        and "Saved: task “Keys” added, ready date set to 24 Nov." in reply.words
+    )
     assert 'id="plan-f-unit_status-e"' in reply.text and '<option value="Vacant Ready" selected>' in reply.text
     again = staff.form("/board/units/15")
     assert again["task_type"] == "" and again["act"] != reply.path
     reply = await staff.send("/board/units/15", unit_status="Vacant Not Ready", scheduled_date=day(2))
-    assert reply.status == 422 and "Say what is to be done on that day." in reply.words
+    assert reply.status == 422 and "Enter the task for that day." in reply.words
     stubs.answers[COMPLETE] = refusal("The task is cancelled already; only an open one can change.")
     await staff.get("/board/units/15")
     reply = await staff.send("/board/units/15", unit_status="Vacant Not Ready", done="32")
@@ -133,7 +136,7 @@ async def test_a_task_is_changed_by_what_differs(staff: Browser, stubs: Stubs) -
 
 async def test_a_notice_says_what_its_person_saw(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/units/15/notice")
-    assert "A notice is recorded: the resident left on 15 Nov ." in page.words and "NEW_JOB" in page.text
+    assert "A notice is on file: moved out 15 Nov ." in page.words and "NEW_JOB" in page.text
     reply = await staff.send("/units/15/notice", move_out_date=day(9), notes="Keys at the desk", external_id="")
     assert (reply.status, reply.headers["Location"]) == (303, "/turns/5")
     (request,) = stubs.called(NOTICE)
@@ -150,13 +153,13 @@ async def test_a_notice_says_what_its_person_saw(staff: Browser, stubs: Stubs) -
     assert reply.status == 422 and "The move-out date is 2026-12-24 by now" in reply.words
     assert "Typed with care" in reply.text and 'aria-invalid="true"' in reply.text
     assert (await staff.send("/units/15/notice", move_out_date="")).status == 422
-    assert "Nobody is on record as living in this unit" in (await staff.get("/units/41/notice")).words
+    assert "No resident is on file for this unit" in (await staff.get("/units/41/notice")).words
     # Whose notice it is has changed, or what was sent is no turn: the form comes back with what is true now.
     before = len(stubs.called(NOTICE))
     for seen in ("\N{SUPERSCRIPT TWO}", "4", ""):
         await staff.get("/units/15/notice")
         reply = await staff.send("/units/15/notice", move_out_date=day(9), seen=seen)
-        assert reply.status == 422 and "Nothing is recorded yet." in reply.words
+        assert reply.status == 422 and "Not saved yet." in reply.words
     assert len(stubs.called(NOTICE)) == before
 
 
@@ -170,7 +173,7 @@ async def test_a_move_in_with_several_parties(staff: Browser, stubs: Stubs) -> N
     ana, ben = party("Ana", "Ortiz", "", "", "leaseholder"), party("Ben", "Osei", "ben@example", "555", "guarantor")
     blank = party("", " ", "", "", "leaseholder")
     reply = await staff.post("/units/15/move-in", [*base, *ana, ("more", "1")])
-    assert reply.status == 200 and "Party 2" in reply.words and 'value="Ortiz"' in reply.text
+    assert reply.status == 200 and "Resident 2" in reply.words and 'value="Ortiz"' in reply.text
     assert not stubs.called(MOVE_IN)
     reply = await staff.post("/units/15/move-in", [*base, *ana, *blank, *ben])
     assert (reply.status, reply.headers["Location"]) == (303, "/turns/5")
@@ -191,7 +194,7 @@ async def test_a_move_in_with_several_parties(staff: Browser, stubs: Stubs) -> N
     assert len(stubs.called(MOVE_IN)) == 2
     many = [pair for number in range(30) for pair in party(f"N{number}", "O", "", "", "leaseholder")]
     reply = await staff.post("/units/15/move-in", [*base, *many, ("more", "1")])
-    assert "Party 20" in reply.words and "Party 21" not in reply.words and "Another party" not in reply.words
+    assert "Resident 20" in reply.words and "Resident 21" not in reply.words and "Add resident" not in reply.words
 
 
 PARTY = ("first_name", "last_name", "email", "phone", "role")
@@ -205,7 +208,7 @@ def party(*texts: str) -> list[tuple[str, str]]:
     ("path", "rpc", "button", "message"),
     [
         ("/turns/5/notice/cancel", "CancelNotice", "The move-out date, 15 Nov", "Alder Court 403 stays occupied."),
-        ("/turns/5/cancel", "CancelTurn", "The unit stays Vacant Not Ready", "Turn 5 is cancelled."),
+        ("/turns/5/cancel", "CancelTurn", "The unit stays Vacant Not Ready", "Turn 5 cancelled."),
     ],
 )
 async def test_an_end_says_what_it_will_do(

@@ -81,14 +81,15 @@ def test_a_unit_is_let_behind_the_last_of_its_residents(unit: Any, lets: bool) -
         (found(None), None, "", []),
         (found((-400, 36)), 49, PLANNED, []),
         (found((-400, 36)), 36, PLANNED, []),  # on the day of the departure
-        (found((-400, 36)), 35, PLANNED, ["That is before 28 Dec, when the resident ahead leaves."]),
-        (found((-400, 36)), 0, NOW, ["That is before 28 Dec, when the resident ahead leaves."]),
+        (found((-400, 36)), 35, PLANNED, ["That is before the previous resident's move-out on 28 Dec."]),
+        (found((-400, 36)), 0, NOW, ["That is before the previous resident's move-out on 28 Dec."]),
         (found((-400, -6), has_left=True), -1, NOW, []),
-        (found((-400, -6), has_left=True), -400, NOW, ["That is before 16 Nov, when the resident ahead left.",
-                                                   "That is not after 18 Oct 2025, when the resident ahead moved in."]),
+        (found((-400, -6), has_left=True), -400, NOW,
+         ["That is before the previous resident's move-out on 16 Nov.",
+          "That is not after the previous resident's move-in on 18 Oct 2025."]),
         (found((-400, 36), (49, 100)), 0, PLANNED,
-         ["That is before 2 Mar 2027, when the resident ahead leaves.",
-          "That is not after 10 Jan 2027, when the resident ahead moves in."]),
+         ["That is before the previous resident's move-out on 2 Mar 2027.",
+          "That is not after the previous resident's move-in on 10 Jan 2027."]),
         (found(None, (49, 100)), None, PLANNED, []),
     ],
 )  # fmt: skip
@@ -105,17 +106,17 @@ def test_what_a_move_in_does_follows_from_its_day(unit: Any, came: int | None, k
     ("unit", "leaves", "turn_id", "oddities"),
     [
         (found((-400, None)), 36, 1, []),
-        (found((-400, None)), -401, 1, ["That is before 18 Oct 2025, when the resident moved in."]),
+        (found((-400, None)), -401, 1, ["That is before this resident's move-in on 18 Oct 2025."]),
         (found((-400, 36), (49, None)), 49, 1, []),
         (found((-400, 36), (49, None)), 50, 1,
-         ["A clash: the resident stays until 11 Jan 2027, and the next one moves in on 10 Jan 2027."]),
+         ["The current resident moves out 11 Jan 2027, and the next resident moves in 10 Jan 2027."]),
         # Once the resident has left, a day on or after the planned move-in is of the next one.
         (found((-400, -6), (49, None), has_left=True), 48, 1, []),
         (found((-400, -6), (49, None), has_left=True), 49, 2, []),
         (found(None, (49, None)), 400, 2, []),
-        (found(None, (49, None)), 48, 2, ["That is before 10 Jan 2027, when the resident moves in."]),
+        (found(None, (49, None)), 48, 2, ["That is before this resident's move-in on 10 Jan 2027."]),
         (found(None, (49, 100), (110, None)), 111, 2,
-         ["A clash: the resident stays until 13 Mar 2027, and the next one moves in on 12 Mar 2027."]),
+         ["The current resident moves out 13 Mar 2027, and the next resident moves in 12 Mar 2027."]),
     ],
 )  # fmt: skip
 def test_whose_notice_it_is_follows_from_its_day(unit: Any, leaves: int, turn_id: int, oddities: list[str]) -> None:
@@ -133,10 +134,10 @@ def test_a_unit_without_residents_takes_no_notice() -> None:
     [
         (49, []),
         (36, []),
-        (35, ["That is before 28 Dec, when the resident ahead leaves."]),
-        (101, ["That is after 2 Mar 2027, when the same resident leaves."]),
-        (110, ["That is after 2 Mar 2027, when the same resident leaves.",
-               "That is not before 12 Mar 2027, when the next resident moves in."]),
+        (35, ["That is before the previous resident's move-out on 28 Dec."]),
+        (101, ["That is after this resident's move-out on 2 Mar 2027."]),
+        (110, ["That is after this resident's move-out on 2 Mar 2027.",
+               "That is not before the next resident's move-in on 12 Mar 2027."]),
     ],
 )  # fmt: skip
 def test_another_date_stands_between_its_neighbours(came: int, oddities: list[str]) -> None:
@@ -159,18 +160,18 @@ def test_tasks_of_turns_that_are_over_are_left_over() -> None:
 async def test_the_board_says_who_comes_next_and_what_clashes(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/board")
     for words in (
-        "moves in 1 Mar 2027 Ana Ortiz",
-        "not leased",
-        "Clash: the resident stays until 30 Nov, and the next one moves in on 28 Nov.",
-        "The next resident comes in 5 days, and the unit is not ready.",
+        "Moving in 1 Mar 2027 Ana Ortiz",
+        "Not leased",
+        "The current resident moves out 30 Nov, and the next resident moves in 28 Nov.",
+        "Move-in is in 5 days; unit is not ready.",
     ):
         assert words in page.words, words
     # Clashes stand above the columns, as an occupied unit is in none of them.
     head = page.words[: page.words.index("Vacant Not Ready")]
-    assert "In these units a resident is still there when the next one moves in:" in head
-    assert "Loft 4B , The Kessler Block : the next resident moves in on 1 Jan 2027, and the resident ahead has" in head
+    assert "2 move-in conflicts:" in head
+    assert "Loft 4B , The Kessler Block : The next resident moves in 1 Jan 2027, and the current resident has" in head
     for view in ("list", "weeks"):
-        assert "moves in" in (await staff.get(f"/board?view={view}")).words
+        assert "Moving in" in (await staff.get(f"/board?view={view}")).words
     clashes = await staff.get("/board?view=list&clashes=1")
     assert "Loft 4B" in clashes.words and "Townhome 4" in clashes.words and "Alder Court 104" not in clashes.words
     stubs.calls.clear()
@@ -181,14 +182,16 @@ async def test_the_board_says_who_comes_next_and_what_clashes(staff: Browser, st
 
 async def test_a_property_s_panel_names_its_clashes(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/board/panel?property_id=1")
-    assert "In these units a resident is still there" in page.words and "Townhome 4" in page.words
+    assert "move-in conflicts:" in page.words and "Townhome 4" in page.words
     (request,) = stubs.called("occupancy.TurnBoardService/ListBoard")
     assert request.clashes and request.property_id == 1
 
 
 async def test_the_first_page_counts_clashes(staff: Browser, stubs: Stubs) -> None:
     home = await staff.get("/")
-    tile = "2 Move-in clashes Townhome 4: the resident stays until 30 Nov, and the next one moves in on 28 Nov."
+    tile = (
+        "2 Move-in conflicts Townhome 4: The current resident moves out 30 Nov, and the next resident moves in 28 Nov."
+    )
     assert tile in home.words
     plain = stubs.answers["occupancy.TurnBoardService/ListBoard"]
 
@@ -196,35 +199,35 @@ async def test_the_first_page_counts_clashes(staff: Browser, stubs: Stubs) -> No
         return pb.ListBoardResponse() if request.clashes else plain(request, who)
 
     stubs.answers["occupancy.TurnBoardService/ListBoard"] = none
-    assert "clash" not in (await staff.get("/")).words.replace("Late, or a clash", "").replace("clash · ", "")
+    assert "conflict" not in (await staff.get("/")).words.replace("At risk, overdue or conflict", "")
 
 
 async def test_a_unit_s_page_has_its_row_and_what_is_left_over(staff: Browser) -> None:
     page = await staff.get("/board/panel?unit_id=13")
-    assert "Ana Ortiz" in page.words and "moves in 1 March 2027 in 99 days , until 29 Feb 2028" in page.words
+    assert "Ana Ortiz" in page.words and "Moving in 1 March 2027 in 99 days , until 29 Feb 2028" in page.words
     assert "/turns/20/move-in" in page.text and "/turns/21/cancel" in page.text
     assert "moved in 1 March 2027" not in page.words and "/units/13/move-in" not in page.text  # the last one stays
     assert "/turns/3/notice/cancel" not in page.text  # a move-in is planned
     page = await staff.get("/board/panel?unit_id=15")
-    over = page.words[page.words.index("Left over from earlier turns") :]
-    assert "Change the blinds turn 4, 2 Nov , late" in over and "Paint" not in over.partition("Set status")[0]
-    assert "moved out; the unit is being made ready" in page.words and "Next not leased" in page.words
+    over = page.words[page.words.index("Open tasks from earlier turns") :]
+    assert "Change the blinds turn 4, 2 Nov , overdue" in over and "Paint" not in over.partition("Update status")[0]
+    assert "Moved out; make-ready in progress" in page.words and "Next resident Not leased" in page.words
     staff.form("/turn-tasks/35/complete")
-    assert "Clash: the resident stays until 30 Nov" in (await staff.get("/board/panel?unit_id=32")).words
+    assert "The current resident moves out 30 Nov" in (await staff.get("/board/panel?unit_id=32")).words
 
 
 async def test_a_planned_turn_never_says_that_it_has_begun(staff: Browser) -> None:
     for path in ("/turns/20", "/units/13/transitions"):
         words = (await staff.get(path)).words
-        assert "moves in 1 March 2027" in words and "Planned" in words, path
-        assert "lives here" not in words, path
+        assert "Moving in 1 March 2027" in words and "Planned" in words, path
+        assert "current resident" not in words, path
     page = await staff.get("/turns/20")
-    assert "Moves in 1 Mar 2027 in 99 days" in page.words and "Moved in" not in page.words
+    assert "Moving in 1 Mar 2027 in 99 days" in page.words and "Moved in" not in page.words
     assert "/turns/20/move-in" in page.text and "/turns/20/cancel" in page.text and "/notice/cancel" not in page.text
     clash = await staff.get("/turns/22")
-    assert "Clash: Marguerite Okafor-Lindqvist stays until 30 November 2026" in clash.words
+    assert "previous resident Marguerite Okafor-Lindqvist · Moving out 30 November 2026" in clash.words
     over = await staff.get("/turns/4")
-    assert "some of its tasks are still open" in over.words and "Move-in date" not in over.words
+    assert "some tasks are still open" in over.words and "Move-in date" not in over.words
 
 
 # Forms
@@ -241,24 +244,22 @@ async def test_a_move_in_says_which_of_two_it_is_before_it_is_sent(staff: Browse
     path = "/units/15/move-in"
     dates = {"move_in_date": day(30), "lease_start_date": day(30)}
     page = await staff.get(path)
-    assert "A day up to today, 22 November 2026 , and the residency begins at once." in page.words
-    assert "3 tasks of turn 5, which it ends, are still open: Paint , Floors , Final walk" in page.words
+    assert "Today ( 22 November 2026 ) or earlier: the move-in takes effect now." in page.words
+    assert "3 tasks of turn 5 are still open: Paint , Floors , Final walk" in page.words
     # The region that says it follows the date, where scripts run.
     region = next(attributes for tag, attributes in Tags(page.text).found if attributes.get("id") == "effect")
     assert (region["hx-get"], region["hx-select"], region["hx-include"]) == (path, "#effect", "#f-move_in_date")
     effect_page = await staff.get(f"{path}?move_in_date={day(30)}")
-    assert (
-        "This plans the move-in for 22 December 2026 : nothing about the unit changes until then." in effect_page.words
-    )
+    assert "The move-in is scheduled for 22 December 2026 . The unit does not change until then." in effect_page.words
     # Without script nobody has read it yet: the form comes back, and keeps what was typed.
     await staff.get(path)
     again = await sent(staff, path, **dates, **ANA)
-    assert again.status == 422 and "Nothing is recorded yet." in again.words and 'value="Ortiz"' in again.text
-    assert "This plans the move-in for 22 December 2026" in again.words and not stubs.called(MOVE_IN)
+    assert again.status == 422 and "Not saved yet." in again.words and 'value="Ortiz"' in again.text
+    assert "The move-in is scheduled for 22 December 2026" in again.words and not stubs.called(MOVE_IN)
     done = await sent(staff, path)
     assert (done.status, done.headers["Location"]) == (303, "/turns/90")
     after = (await staff.get("/turns/5")).words
-    assert "The move-in to Alder Court 403 on 22 Dec is planned. Until then the unit stays as it is." in after
+    assert "Move-in to Alder Court 403 scheduled for 22 Dec. Until then the unit does not change." in after
     (request,) = stubs.called(MOVE_IN)
     assert (request.predecessor_transition_id, request.move_in_date) == (5, day(30))
     await staff.get(f"{path}?move_in_date={day(0)}")
@@ -295,9 +296,9 @@ async def test_a_move_in_that_is_sent_twice_is_one(staff: Browser, stubs: Stubs)
 async def test_dates_in_a_strange_order_are_sent_when_ticked(staff: Browser, stubs: Stubs) -> None:
     path = "/units/11/move-in"
     page = await staff.get(f"{path}?move_in_date={day(10)}")
-    assert "This date is unusual. That is before 9 Dec, when the resident ahead leaves." in page.words
+    assert "Check this date. That is before the previous resident's move-out on 9 Dec." in page.words
     refused = await sent(staff, path, lease_start_date=day(10), **ANA)
-    assert refused.status == 422 and "tick that they are right" in refused.words and not stubs.called(MOVE_IN)
+    assert refused.status == 422 and "confirm that they are correct" in refused.words and not stubs.called(MOVE_IN)
     sure = f"{day(10)}/1"
     assert f'name="sure" value="{sure}"' in refused.text
     # A tick for another day is none.
@@ -307,13 +308,13 @@ async def test_dates_in_a_strange_order_are_sent_when_ticked(staff: Browser, stu
 
     page = await staff.get("/units/13/notice")
     clash = await sent(staff, "/units/13/notice", move_out_date=day(120))
-    assert clash.status == 422 and "A clash: the resident stays until 22 Mar 2027" in clash.words
+    assert clash.status == 422 and "The current resident moves out 22 Mar 2027" in clash.words
     assert not stubs.called(NOTICE)
     done = await sent(staff, "/units/13/notice", sure=f"{day(120)}/1")
     assert done.status == 303 and stubs.called(NOTICE)[0].expected_turn_id == 3
     await staff.get("/units/13/notice")
     before = await sent(staff, "/units/13/notice", move_out_date=day(-1100))
-    assert before.status == 422 and "That is before 30 Nov 2023, when the resident moved in." in before.words
+    assert before.status == 422 and "That is before this resident's move-in on 30 Nov 2023." in before.words
 
 
 async def test_the_next_resident_s_notice_is_named_as_theirs(staff: Browser, stubs: Stubs) -> None:
@@ -322,17 +323,15 @@ async def test_the_next_resident_s_notice_is_named_as_theirs(staff: Browser, stu
     await staff.get(path)
     shown_again = await sent(staff, path, move_out_date=day(370))
     assert (
-        shown_again.status == 422
-        and "This is the notice of Ana Ortiz" in shown_again.words
-        and not stubs.called(NOTICE)
+        shown_again.status == 422 and "This notice is for Ana Ortiz" in shown_again.words and not stubs.called(NOTICE)
     )
     assert (await sent(staff, path)).status == 303
     (request,) = stubs.called(NOTICE)
     assert (request.expected_turn_id, request.expected_move_out_date) == (24, "")
     stayed = await staff.get(f"{path}?move_out_date={day(2)}")
-    assert "stayed on: the unit is on Notice again" in stayed.words
+    assert "The unit is on Notice again" in stayed.words
     same = await staff.get(f"{path}?move_out_date={day(-6)}")
-    assert "has left. The unit’s status stays as it is." in same.words
+    assert "The unit’s status does not change." in same.words
 
 
 async def test_a_planned_move_in_is_moved(staff: Browser, stubs: Stubs) -> None:
@@ -343,11 +342,11 @@ async def test_a_planned_move_in_is_moved(staff: Browser, stubs: Stubs) -> None:
     assert (done.status, done.headers["Location"]) == (303, "/turns/20")
     (request,) = stubs.called(CHANGE)
     assert (request.turn_id, request.move_in_date, request.expected_move_in_date) == (20, day(106), day(99))
-    assert "the move-in is on 8 Mar 2027 now" in (await staff.get("/turns/5")).words
+    assert "move-in date set to 8 Mar 2027" in (await staff.get("/turns/5")).words
     # A clash is asked for; a refusal stands beside its field.
     await staff.get(f"{path}?move_in_date={day(20)}")
     clash = await sent(staff, path)
-    assert clash.status == 422 and "That is before 31 Dec, when the resident ahead leaves." in clash.words
+    assert clash.status == 422 and "That is before the previous resident's move-out on 31 Dec." in clash.words
 
     def refuse(_request: Any, _who: Any) -> Any:
         message = "The move-in date is 2027-03-02 by now; look at it again."
@@ -358,24 +357,24 @@ async def test_a_planned_move_in_is_moved(staff: Browser, stubs: Stubs) -> None:
     assert refused.status == 422 and "The move-in date is 2027-03-02 by now" in refused.words
     # A turn that has begun: the form says what a later day does. One that is over has no form.
     begun = await staff.get(f"/turns/3/move-in?move_in_date={day(9)}")
-    assert "The move-in is planned again, for 1 December 2026 ." in begun.words
+    assert "The move-in is rescheduled for 1 December 2026 ." in begun.words
     over = await staff.get("/turns/4/move-in")
-    assert "The turn is completed." in over.words and "<form" not in over.text[over.text.index("<main") :]
+    assert "The turn is completed. Only" in over.words and "<form" not in over.text[over.text.index("<main") :]
 
 
 async def test_what_a_cancelled_turn_leaves_is_said(staff: Browser, stubs: Stubs) -> None:
     planned = await staff.get("/turns/20/cancel")
-    assert planned.title == "Cancel the planned move-in" and "does not move in on 1 March 2027" in planned.words
-    assert "who moves in 6 March 2028 , moves up" in planned.words and "Integrations get no event." in planned.words
+    assert planned.title == "Cancel scheduled move-in" and "Move-in on 1 March 2027 :" in planned.words
+    assert "Moving in 6 March 2028 ." in planned.words and "Webhook events: none." in planned.words
     assert (await sent(staff, "/turns/20/cancel")).status == 303 and stubs.called(CANCEL_TURN)[0].turn_id == 20
     current = await staff.get("/turns/3/cancel")
-    assert "The planned move-in stays: Ana Ortiz" in current.words and "moves in 1 March 2027" in current.words
-    assert "The unit is Vacant Not Ready until the planned move-in." in current.words
+    assert "The scheduled move-in stays: Ana Ortiz" in current.words and "Moving in 1 March 2027" in current.words
+    assert "The unit’s status is Vacant Not Ready." in current.words
 
 
 async def test_a_notice_with_a_planned_successor_stays(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/turns/3/notice/cancel")
-    assert "A move-in is planned for 1 March 2027 ; cancel that first." in page.words
+    assert "A move-in is scheduled for 1 March 2027 . Cancel it first." in page.words
     assert "/turns/20/cancel" in page.text
     assert "Move-out walk" in page.words
     main = page.text[page.text.index("<main") :]
@@ -407,9 +406,9 @@ async def test_the_inspection_of_a_move_out_goes_with_the_notice_if_ticked(staff
     await staff.get(path)
     reply = await sent(staff, path, inspection=first)
     after = (await staff.follow(reply)).words
-    assert "The inspection “Move-out walk” is cancelled." in after
+    assert "Inspection “Move-out walk” cancelled." in after
     (request,) = stubs.called(CANCEL_INSPECTION)
-    assert str(request.inspection_id) == first and request.reason == "The notice is taken back: the resident stays."
+    assert str(request.inspection_id) == first and request.reason == "Notice cancelled: the resident stays."
     assert request.idempotency_key == f"{stubs.called(CANCEL_NOTICE)[-1].idempotency_key}.{first}"
 
     # One that cannot be cancelled any more stays, and the page says so. One of another unit is no choice.
@@ -419,13 +418,13 @@ async def test_the_inspection_of_a_move_out_goes_with_the_notice_if_ticked(staff
     stubs.answers[CANCEL_INSPECTION] = refuse
     await staff.get(path)
     after = (await staff.follow(await sent(staff, path, inspection=first))).words
-    assert "“Move-out walk” stays: It is completed." in after
+    assert "“Move-out walk” was not cancelled: It is completed." in after
     stubs.calls.clear()
     await staff.get(path)
     assert (await sent(staff, path, inspection="9999")).status == 303 and not stubs.called(CANCEL_INSPECTION)
     # While svc-catalog is away, the notice can be taken back all the same.
     stubs.slow.add("catalog.InspectionDetailsService/SearchInspections")
     page = await staff.get(path)
-    assert page.status == 200 and "inspections can’t be shown right now" in page.words
+    assert page.status == 200 and "Inspections are unavailable right now" in page.words
     reply = await sent(staff, path, inspection=first)
     assert "cancel them on their own pages" in (await staff.follow(reply)).words

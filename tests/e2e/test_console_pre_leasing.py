@@ -44,11 +44,11 @@ def notice(person: Worker, work: Work, path: str, leaves: datetime.date) -> None
     person.open(path)
     assert "Units of Elm Court by status" in person.words
     assert person.page.locator(".flat[aria-current=page]").inner_text().startswith("Unit U2")
-    person.go("Record a notice")
+    person.go("Record notice")
     person.fill(**{"f-move_out_date": leaves.isoformat()})
-    person.go("Save the notice")
+    person.go("Save notice")
     work.company.shows(work.units["U2"], "Notice")
-    assert "not leased" in card(person, "Unit U2")
+    assert "Not leased" in card(person, "Unit U2")
 
 
 def planned_move_in(person: Worker, work: Work, comes: datetime.date) -> str:  # noqa: F811
@@ -59,14 +59,14 @@ def planned_move_in(person: Worker, work: Work, comes: datetime.date) -> str:  #
     person.fill(**{"f-move_in_date": comes.isoformat(), "f-lease_start_date": comes.isoformat()})
     says(person, f"This plans the move-in for {long(comes)}")
     person.fill(**{"p0-f-first_name": "Ana", "p0-f-last_name": "Ortiz"})
-    person.go("Save the move-in")
-    assert "is planned. Until then the unit stays as it is." in person.words
-    assert f"moves in {long(comes)}" in person.words
-    assert "lives here" not in person.words and "Moved in" not in person.words
+    person.go("Save move-in")
+    assert "Until then the unit does not change." in person.words
+    assert f"Moving in {long(comes)}" in person.words
+    assert "current resident" not in person.words and "Moved in" not in person.words
     path = person.path
     assert [turn["status"] for turn in work.company.walk("/turns", unit_id=unit_id)] == ["Active", "Active"]
     assert work.record(f"/units/{unit_id}")["unit_status"] == "Notice"
-    assert f"moves in {short(comes)} Ana Ortiz" in card(person, "Unit U2")
+    assert f"Moving in {short(comes)} Ana Ortiz" in card(person, "Unit U2")
     return path
 
 
@@ -75,12 +75,12 @@ def clash(person: Worker, work: Work, turn_path: str, comes: datetime.date, stay
     unit_id = work.units["U2"]
     person.open(f"/units/{unit_id}/notice")
     person.fill(**{"f-move_out_date": stays.isoformat()})
-    says(person, "A clash")
-    person.go("Save the notice")
-    assert "Nothing is recorded yet." in person.words
+    says(person, "moves out")
+    person.go("Save notice")
+    assert "Not saved yet." in person.words
     person.page.check("input[name=sure]")
-    person.go("Save the notice")
-    sentence = f"the resident stays until {short(stays)}, and the next one moves in on {short(comes)}."
+    person.go("Save notice")
+    sentence = f"The current resident moves out {short(stays)}, and the next resident moves in {short(comes)}."
     assert sentence in card(person, "Unit U2")
     unit_path = urlsplit(work.record(f"/units/{unit_id}")["url"]).path
     for page in ("/", "/board?view=list&clashes=1", unit_path, turn_path):
@@ -103,9 +103,9 @@ def test_a_unit_is_let_ahead_and_taken_back(work: Work) -> None:  # noqa: F811
     person.open(turn_path)
     person.go("Move-in date …")
     person.fill(**{"f-move_in_date": later.isoformat()})
-    says(person, f"The move-in is planned for {long(later)}")
-    person.go("Change the date")
-    assert f"moves in {long(later)}" in person.words
+    says(person, f"The move-in is scheduled for {long(later)}")
+    person.go("Save")
+    assert f"Moving in {long(later)}" in person.words
     clash(person, work, turn_path, later, day(50))
 
     # On a phone nothing is wider than the screen, and every target is large enough.
@@ -119,19 +119,19 @@ def test_a_unit_is_let_ahead_and_taken_back(work: Work) -> None:  # noqa: F811
 
     # It is taken back: the planned move-in alone, then the notice, with the inspection that was for the departure.
     person.open(f"/turns/{first['entity_id']}")
-    person.go("Take the notice back")
-    assert f"A move-in is planned for {long(later)}; cancel that first." in person.words
+    person.go("Cancel notice")
+    assert f"A move-in is scheduled for {long(later)}. Cancel it first." in person.words
     assert "Walk before the move-out" in person.words
-    person.go("Cancel the planned move-in")
-    person.go("Cancel the planned move-in")
-    assert "is cancelled" in person.words
+    person.go("Cancel move-in")
+    person.go("Cancel move-in")
+    assert "cancelled" in person.words
     assert [turn["status"] for turn in company.walk("/turns", unit_id=unit_id)] == ["Active", "Cancelled"]
-    assert "not leased" in card(person, "Unit U2") and work.record(f"/units/{unit_id}")["unit_status"] == "Notice"
+    assert "Not leased" in card(person, "Unit U2") and work.record(f"/units/{unit_id}")["unit_status"] == "Notice"
     person.open(f"/turns/{first['entity_id']}")
-    person.go("Take the notice back")
+    person.go("Cancel notice")
     person.page.check("input[name=inspection]")
-    person.go("Take the notice back")
-    assert "The inspection “Walk before the move-out” is cancelled." in person.words
+    person.go("Cancel notice")
+    assert "Inspection “Walk before the move-out” cancelled." in person.words
     company.shows(unit_id, "Occupied")
     record = f"/inspections/{scheduled['entity_id']}"
     assert work.system.get(record, company.key_for(scope="read")).status == 404
@@ -145,22 +145,22 @@ def test_a_move_in_of_an_empty_unit_waits_for_its_day_and_can_be_put_off(work: W
     person.fill(**{"f-move_in_date": comes.isoformat(), "f-lease_start_date": comes.isoformat()})
     says(person, "This plans the move-in")
     person.fill(**{"p0-f-first_name": "Bo", "p0-f-last_name": "Reed"})
-    person.go("Save the move-in")
+    person.go("Save move-in")
     turn_path = person.path
     before = work.record(f"/units/{unit_id}")["unit_status"]
     assert before != "Occupied"
     person.open(f"{turn_path}/move-in")
     person.fill(**{"f-move_in_date": today().isoformat()})
-    says(person, "The residency begins within a quarter of an hour")
-    person.go("Change the date")
+    says(person, "The turn starts within 15 minutes")
+    person.go("Save")
     work.system.makeready("sweep", "stale")
     company.shows(unit_id, "Occupied")
     person.open(turn_path)
     assert "Moved in" in person.words
-    person.go("They did not move in")
+    person.go("Did not move in")
     person.fill(**{"f-move_in_date": comes.isoformat()})
-    says(person, "The move-in is planned again")
-    person.go("Change the date")
-    assert f"moves in {long(comes)}" in person.words
+    says(person, "The move-in is rescheduled")
+    person.go("Save")
+    assert f"Moving in {long(comes)}" in person.words
     assert work.record(turn_path)["move_in_date"] == comes.isoformat()
     company.shows(unit_id, "Vacant Not Ready")

@@ -339,10 +339,10 @@ def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
     for one day."""
     person = work.person(work.ada)
     person.open(urlsplit(work.record(f"/units/{unit_id}")["url"]).path)
-    person.go("Record a notice")
+    person.go("Record notice")
     person.fill(**{"f-move_out_date": day, "f-notes": "By phone"})
-    person.go("Save the notice")
-    assert "The notice is recorded" in person.words
+    person.go("Save notice")
+    assert "Notice recorded" in person.words
     work.company.shows(unit_id, "Notice")
     person.open("/board")
     card = person.page.locator("li.unit-card", has_text="Unit U2")
@@ -352,7 +352,7 @@ def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
     card.locator("[name=scheduled_date]").fill(day)
     with person.page.expect_navigation():
         card.locator("button").click()
-    assert "task “Paint” is added" in person.words and "ready on" in person.words
+    assert "task “Paint” added" in person.words and "ready date set to" in person.words
     card.locator("summary").click()
     card.locator("[name=unit_status]").select_option("Vacant Not Ready")
     with person.page.expect_navigation():
@@ -362,14 +362,14 @@ def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
     card.locator("[name=unit_status]").select_option("Vacant Ready")
     with person.page.expect_navigation():
         card.locator("button").click()
-    assert "task “Paint” is completed" in person.words and "it is Vacant Ready now" in person.words
+    assert "task “Paint” completed" in person.words and "status set to Vacant Ready" in person.words
     card.locator("summary").click()
     with person.page.expect_navigation():
         card.locator("text=Move-in").click()
     person.fill(**{"f-move_in_date": day, "f-lease_start_date": day})
-    person.page.wait_for_selector("#effect >> text=The residency begins now.")
+    person.page.wait_for_selector("#effect >> text=The move-in takes effect now.")
     person.fill(**{"p0-f-first_name": "Ana", "p0-f-last_name": "Ortiz", "p0-f-email": "ana@residents.example"})
-    person.go("Save the move-in")
+    person.go("Save move-in")
 
 
 def handed_on_by_the_api(work: Work, unit_id: int, day: str) -> None:

@@ -15,6 +15,7 @@ from console.kit import links
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
 MOVE = "occupancy.TurnBoardService/SetUnitStatus"
@@ -71,7 +72,7 @@ async def save_card(context: PageContext) -> web.StreamResponse:
         fresh = await context.rpcs.call(UNIT, request) if plan.done else response
         return _card(context, fresh, plan, 422)
     name = response.unit.name
-    message = f"{name}: {', '.join(plan.done)}." if plan.done else f"{name} stays as it is."
+    message = f"{name}: {', '.join(plan.done)}." if plan.done else _("%(unit)s: no changes.") % {"unit": name}
     return context.redirect(next_path(context, f"/board/units/{unit_id}"), message)
 
 
@@ -86,7 +87,7 @@ async def _complete(context: PageContext, plan: Plan, task_id: int) -> None:
     except Refusal as refusal:
         plan.fault = refusal.message
     else:
-        plan.done.append(f"task “{task.task_type}” is completed")
+        plan.done.append(_("task “%(task)s” completed") % {"task": task.task_type})
 
 
 async def _add_task(context: PageContext, plan: Plan, turn_id: int) -> None:
@@ -94,11 +95,11 @@ async def _add_task(context: PageContext, plan: Plan, turn_id: int) -> None:
     if not (form.values["task_type"] or form.values["scheduled_date"]):
         return
     if not form.values["task_type"]:
-        form.errors["task_type"] = "Say what is to be done on that day."
+        form.errors["task_type"] = _("Enter the task for that day.")
         return
     form.message.turn_id = turn_id
     if await send(context, ADD_TASK, form, "t"):
-        plan.done.append(f"task “{form.message.task_type}” is added")
+        plan.done.append(_("task “%(task)s” added") % {"task": form.message.task_type})
         form.values |= {"task_type": "", "scheduled_date": ""}
 
 
@@ -112,7 +113,8 @@ async def _schedule(context: PageContext, plan: Plan, turn_id: int) -> None:
         form.message.clear.append("projected_ready_on")
     if await send(context, SCHEDULE, form, "d"):
         ready_on = cards.date_of(form.values["projected_ready_on"])
-        plan.done.append(f"ready on {today(context).words(ready_on)}" if ready_on else "the ready date is cleared")
+        words = _("ready date set to %(day)s") if ready_on else _("ready date cleared")
+        plan.done.append(words % {"day": today(context).words(ready_on) if ready_on else ""})
 
 
 async def _move(context: PageContext, plan: Plan, unit_id: int) -> None:
@@ -122,7 +124,7 @@ async def _move(context: PageContext, plan: Plan, unit_id: int) -> None:
     form.message.unit_id = unit_id
     form.message.expected_unit_status = seen
     if await send(context, MOVE, form, "s"):
-        plan.done.append(f"it is {form.message.unit_status} now")
+        plan.done.append(_("status set to %(status)s") % {"status": form.message.unit_status})
 
 
 def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
@@ -133,8 +135,8 @@ def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
         message,
         [
             Field("task_type", "Task", required=True, more=TASK_MAX),
-            Field("scheduled_date", "Scheduled on", "Empty: no date. A task that is open the morning after is late.",
-                  kind=DATE),
+            Field("scheduled_date", _("Scheduled for"),
+                  _("Leave blank for no date. A task still open the morning after is overdue."), kind=DATE),
         ],
     )  # fmt: skip
 
@@ -149,7 +151,8 @@ async def show_change(context: PageContext) -> web.StreamResponse:
     placed = await _task_of(context)
     form = _change_form(placed.task)
     if placed.task.status != "Open":
-        form.fault = f"The task is {placed.task.status.lower()}; only an open one can change."
+        status = placed.task.status.lower()
+        form.fault = _("The task is %(status)s; only open tasks can be edited.") % {"status": status}
     return _change(context, placed, form)
 
 
@@ -174,7 +177,9 @@ async def change_task(context: PageContext) -> web.StreamResponse:
         try:
             if form.changed:
                 await context.rpcs.call(UPDATE_TASK, form.message)
-            return context.redirect(next_path(context, path), f"Task “{form.values['task_type']}” is changed.")
+            return context.redirect(
+                next_path(context, path), _("Task “%(task)s” updated.") % {"task": form.values["task_type"]}
+            )
         except Refusal as refusal:
             if refusal.status == web.HTTPNotFound.status_code:
                 raise

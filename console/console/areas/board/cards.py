@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from console.kit.times import count
+from console.kit.texts import _, ngettext
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
 NOTICE, NOT_READY, READY, DOWN = UNDER_WAY = ("Notice", "Vacant Not Ready", "Vacant Ready", "Down")
@@ -78,8 +78,10 @@ class Days:
             return ""
         days = (date - self.today).days
         if -1 <= days <= 1:
-            return ("yesterday", "today", "tomorrow")[days + 1]
-        return f"in {count(days, 'day')}" if days > 0 else f"{count(-days, 'day')} ago"
+            return (_("yesterday"), _("today"), _("tomorrow"))[days + 1]
+        if days > 0:
+            return ngettext("in %(num)s day", "in %(num)s days", days) % {"num": f"{days:,}"}
+        return ngettext("%(num)s day ago", "%(num)s days ago", -days) % {"num": f"{-days:,}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,11 @@ class Card:
 
     unit: turn_board_pb2.BoardUnit
     when: str
-    """Since when it has its status, or until when: "empty 7 days", "leaves 9 Dec"."""
+    """Since when it has its status, or until when: "Vacant 7 days", "Moving out 9 Dec"."""
     ready: str
-    """When it will be ready: "ready 18 Dec", "26 Nov, late", "no date yet"; empty for a unit that is ready or lived
-    in."""
+    """When it will be ready: "Ready 18 Dec", "Ready 26 Nov, overdue"; empty for a unit that is ready or lived in."""
     next: str
-    """Who comes: "moves in 2 Dec", or "not leased"; empty while a resident stays."""
+    """Who comes: "Moving in 2 Dec", or "Not leased"; empty while a resident stays."""
     clash: str
     """Why the next resident cannot move in on their day: the one before is still there; empty if nobody is."""
     soon: str
@@ -153,27 +154,21 @@ def card_of(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -
     tasks = [card_task(task, days.today) for task in unit.tasks]
     tasks_left = sum(task.look != "done" for task in tasks)
     late = lateness(unit, days)
-    ready_on = date_of(unit.projected_ready_on)
-    if unit.unit_status not in (NOTICE, NOT_READY, DOWN):
-        ready = ""
-    elif ready_on is None:
-        ready = "no date yet"
-    else:
-        ready = f"{days.words(ready_on)}, late" if late else f"ready {days.words(ready_on)}"
     more = max(0, unit.tasks_open - tasks_left) if tasks else 0
     return Card(
-        unit, since(unit, days, zone), ready, coming(unit, days), clash(unit, days), urgency(unit, days), late, tasks,
-        more,
+        unit, since(unit, days, zone), ready_by(unit, late, days), coming(unit, days), clash(unit, days),
+        urgency(unit, days), late, tasks, more,
     )  # fmt: skip
 
 
 def coming(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
-    """Who moves in next: "moves in 2 Dec", or "not leased" for a unit that its resident leaves or has left."""
+    """Who moves in next: "Moving in 2 Dec", or "Not leased" for a unit that its resident leaves or has left."""
     date = date_of(unit.next_move_in)
     if date is not None:
-        return f"{'was to move in' if date < days.today else 'moves in'} {days.words(date)}"
+        words = _("Move-in was due %(day)s") if date < days.today else _("Moving in %(day)s")
+        return words % {"day": days.words(date)}
     is_free = not unit.turn_id or unit.has_left or bool(unit.move_out_date)
-    return "not leased" if unit.unit_status in (NOTICE, NOT_READY, READY) or (unit.unit_status and is_free) else ""
+    return _("Not leased") if unit.unit_status in (NOTICE, NOT_READY, READY) or (unit.unit_status and is_free) else ""
 
 
 def clash(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
@@ -182,15 +177,17 @@ def clash(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
         return ""
     comes, leaves = date_of(unit.next_move_in), date_of(unit.move_out_date)
     if comes is None or not unit.turn_id or unit.has_left or (leaves is not None and leaves <= comes):
-        return "Clash: a later move-in is planned before the resident ahead of it leaves."
-    return f"Clash: {overlap(days.words(comes), days.words(leaves) if leaves else '')}"
+        return _("A later move-in is scheduled before the previous resident moves out.")
+    return overlap(days.words(comes), days.words(leaves) if leaves else "")
 
 
 def overlap(comes: str, leaves: str) -> str:
     """Both dates in words; leaves: empty if there is none."""
     if not leaves:
-        return f"the next resident moves in on {comes}, and the resident ahead has no move-out date."
-    return f"the resident stays until {leaves}, and the next one moves in on {comes}."
+        words = _("The next resident moves in %(comes)s, and the current resident has no move-out date.")
+        return words % {"comes": comes}
+    words = _("The current resident moves out %(leaves)s, and the next resident moves in %(comes)s.")
+    return words % {"leaves": leaves, "comes": comes}
 
 
 def urgency(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
@@ -201,37 +198,54 @@ def urgency(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
     ready_on = date_of(unit.projected_ready_on)
     if ready_on is not None and ready_on >= days.today and ready_on > comes:
         return ""  # `lateness` says so
-    state = "is down" if unit.unit_status == DOWN else "is not ready"
+    is_down = unit.unit_status == DOWN
     if comes < days.today:
-        return f"The next resident was to come {days.distance(unit.next_move_in)}, and the unit {state}."
-    return f"The next resident comes {days.distance(unit.next_move_in)}, and the unit {state}."
+        down, not_ready = (
+            _("Move-in was due %(when)s; unit is down."),
+            _("Move-in was due %(when)s; unit is not ready."),
+        )
+    else:
+        down, not_ready = _("Move-in is %(when)s; unit is down."), _("Move-in is %(when)s; unit is not ready.")
+    return (down if is_down else not_ready) % {"when": days.distance(unit.next_move_in)}
+
+
+# Since when a unit has its status: for some days, and since today.
+_SINCE = {
+    NOT_READY: (_("Vacant %(length)s"), _("Vacant since today")),
+    READY: (_("Ready %(length)s"), _("Ready since today")),
+    DOWN: (_("Down %(length)s"), _("Down since today")),
+}
+_OTHERWISE = (_("for %(length)s"), _("since today"))
+_WITHOUT_A_DAY = {NOT_READY: _("Vacant"), READY: _("Ready"), DOWN: _("Down")}
 
 
 def since(unit: turn_board_pb2.BoardUnit, days: Days, zone: datetime.tzinfo) -> str:
     """Since when the unit has its status, or until when, as far as that is known."""
     status, move_out, gone = unit.unit_status, date_of(unit.move_out_date), date_of(unit.empty_since)
     if status == NOTICE:
-        word = "on notice" if move_out is None else "left" if move_out < days.today else "leaves"
-        return f"{word} {days.words(move_out)}" if move_out else word
-    empty = f"empty {_length(gone, days)}" if gone else ""
-    if status == NOT_READY and empty:
-        return empty
-    word = {NOT_READY: "empty", READY: "ready", DOWN: "down"}.get(status, "for")
+        if move_out is None:
+            return _("On notice")
+        words = _("Moved out %(day)s") if move_out < days.today else _("Moving out %(day)s")
+        return words % {"day": days.words(move_out)}
+    vacant = _for(NOT_READY, gone, days) if gone else ""
+    if status == NOT_READY and vacant:
+        return vacant
     at = unit.unit_status_since.ToDatetime(datetime.UTC).astimezone(zone).date()
     is_known = unit.HasField("unit_status_since")
     if is_known and not unit.since_or_earlier:
-        return f"{word} {_length(at, days)}"
+        return _for(status, at, days)
     # A file says what state a unit is in, not since when: the departure says more.
-    if empty:
-        return f"down, {empty}" if status == DOWN else empty
-    if is_known and at < days.today:
-        return f"{word} {_length(at, days)} or longer"
-    return word if status in UNDER_WAY else ""
+    if vacant:
+        return _("Down · %(vacant)s") % {"vacant": vacant} if status == DOWN else vacant
+    is_longer = is_known and at < days.today
+    return _("%(since)s or longer") % {"since": _for(status, at, days)} if is_longer else _WITHOUT_A_DAY.get(status, "")
 
 
-def _length(start: datetime.date, days: Days) -> str:
+def _for(status: str, start: datetime.date, days: Days) -> str:
     passed = (days.today - start).days
-    return count(passed, "day") if passed > 0 else "since today"
+    with_length, since_today = _SINCE.get(status, _OTHERWISE)
+    length = ngettext("%(num)s day", "%(num)s days", passed) % {"num": f"{passed:,}"}
+    return with_length % {"length": length} if passed > 0 else since_today
 
 
 def lateness(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
@@ -240,9 +254,25 @@ def lateness(unit: turn_board_pb2.BoardUnit, days: Days) -> str:
         return ""
     ready_on, move_in = date_of(unit.projected_ready_on), date_of(unit.next_move_in)
     if ready_on is not None and ready_on < days.today:
-        return f"It was to be ready {count((days.today - ready_on).days, 'day')} ago."
+        passed = (days.today - ready_on).days
+        return ngettext("Make-ready is %(num)s day overdue.", "Make-ready is %(num)s days overdue.", passed) % {
+            "num": f"{passed:,}"
+        }
     if ready_on is not None and move_in is not None and move_in < ready_on and not unit.is_clash:
-        return f"The next resident moves in on {days.words(move_in)}, before it is ready."
+        return _("Next move-in is %(day)s, before the ready date.") % {"day": days.words(move_in)}
     if unit.tasks_late:
-        return f"{count(unit.tasks_late, 'task')} {'is' if unit.tasks_late == 1 else 'are'} late."
+        return ngettext("%(num)s task overdue.", "%(num)s tasks overdue.", unit.tasks_late) % {"num": unit.tasks_late}
     return ""
+
+
+def ready_by(unit: turn_board_pb2.BoardUnit, late: str, days: Days) -> str:
+    """Until when a unit is made ready: "Ready 2 Dec", "Ready 2 Dec, at risk", "Ready 20 Nov, overdue"."""
+    ready_on = date_of(unit.projected_ready_on)
+    if unit.unit_status not in (NOTICE, NOT_READY, DOWN):
+        return ""
+    if ready_on is None:
+        return _("No ready date")
+    words = _("Ready %(day)s")
+    if late:
+        words = _("Ready %(day)s, overdue") if ready_on < days.today else _("Ready %(day)s, at risk")
+    return words % {"day": days.words(ready_on)}

@@ -13,6 +13,7 @@ from console.areas.board.rows import UnitResponse, left_over, open_tasks, row_of
 from console.kit.calls import Panel
 from console.kit.context import PageContext
 from console.kit.records import Record, record_of
+from console.kit.texts import _
 from makeready.catalog.v1 import inspection_commands_pb2, inspection_details_pb2, inspections_pb2
 from makeready.occupancy.v1 import turn_board_pb2, turns_pb2
 
@@ -75,13 +76,15 @@ async def cancel_notice(context: PageContext) -> web.StreamResponse:
     """Takes the notice back; then cancels the inspections that are ticked, each with a key of its own."""
     turn, response = await turn_of(context)
     if turn["status"] != "Active":
-        return await _cancel_notice(context, turn, response, f"The turn is {turn['status'].lower()} by now.")
+        return await _cancel_notice(
+            context, turn, response, _("The turn is already %(status)s.") % {"status": turn["status"].lower()}
+        )
     request = turn_board_pb2.CancelNoticeRequest(idempotency_key=context.form_token, unit_id=turn["unit"]["id"])
     try:
         await context.rpcs.call(CANCEL_NOTICE, request)
     except Refusal as refusal:
         return await _cancel_notice(context, turn, response, refusal.message)
-    messages = [f"The notice is taken back: {turn['unit']['name']} stays occupied."]
+    messages = [_("Notice cancelled: %(unit)s stays occupied.") % {"unit": turn["unit"]["name"]}]
     scheduled = await _scheduled(context, turn)
     marked = set(context.form.getall("inspection", []))
     messages += [
@@ -90,22 +93,22 @@ async def cancel_notice(context: PageContext) -> web.StreamResponse:
         if str(inspection.inspection_id) in marked
     ]
     if marked and not scheduled.ok:
-        messages.append("The inspections can't be reached right now: cancel them on their own pages.")
+        messages.append(_("Inspections are unavailable right now: cancel them on their own pages."))
     return context.redirect(f"/turns/{turn['entity_id']}", " ".join(messages))
 
 
 async def _call_off(context: PageContext, inspection: inspection_details_pb2.InspectionDetails) -> str:
     """Cancels an inspection; returns a sentence about it."""
-    name = inspection.title or f"Inspection {inspection.inspection_id}"
+    name = inspection.title or _("Inspection %(id)s") % {"id": inspection.inspection_id}
     request = inspection_commands_pb2.CancelInspectionRequest(
         idempotency_key=f"{context.form_token}.{inspection.inspection_id}", inspection_id=inspection.inspection_id,
-        reason="The notice is taken back: the resident stays.",
+        reason=_("Notice cancelled: the resident stays."),
     )  # fmt: skip
     try:
         await context.rpcs.call(CANCEL_INSPECTION, request)
     except Refusal as refusal:
-        return f"“{name}” stays: {refusal.message}"
-    return f"The inspection “{name}” is cancelled."
+        return _("“%(name)s” was not cancelled: %(reason)s") % {"name": name, "reason": refusal.message}
+    return _("Inspection “%(name)s” cancelled.") % {"name": name}
 
 
 async def show_cancel_turn(context: PageContext) -> web.StreamResponse:
@@ -122,4 +125,4 @@ async def cancel_turn(context: PageContext) -> web.StreamResponse:
         if refusal.status == web.HTTPNotFound.status_code:
             raise
         return await _ending(context, "cancel_turn", *await turn_of(context), refusal.message)
-    return context.redirect(f"/turns/{turn_id}", f"Turn {turn_id} is cancelled.")
+    return context.redirect(f"/turns/{turn_id}", _("Turn %(id)s cancelled.") % {"id": turn_id})

@@ -14,6 +14,7 @@ from console.areas.board.cards import Days, date_of
 from console.kit.context import PageContext
 from console.kit.panels import include
 from console.kit.sending import needs_confirmation
+from console.kit.texts import _
 from makeready.occupancy.v1 import parties_pb2 as pb
 
 HERE = "Turn board"
@@ -35,10 +36,12 @@ async def forget(context: PageContext) -> web.StreamResponse:
     party = await _party(context)
     texts = context.form.getall("ticket_texts", [])[: TEXTS_MAX + 1]
     if not _is_same(context.form.get("name", ""), typed(party)):
-        return await _page(context, party, 422, f"Type “{typed(party)}” as it stands here.", at="name")
+        return await _page(
+            context, party, 422, _("Type “%(name)s” exactly as shown.") % {"name": typed(party)}, at="name"
+        )
     again = party.HasField("forgotten_at")
     if again and not texts and "with_notice" not in context.form:
-        return await _page(context, party, 422, "Mark what is to be removed.")
+        return await _page(context, party, 422, _("Select what to remove."))
     request = pb.ForgetPartyRequest(
         idempotency_key=context.form_token,
         party_id=party.party_id,
@@ -51,8 +54,8 @@ async def forget(context: PageContext) -> web.StreamResponse:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
         return await _page(context, party, refusal.status, refusal.message)
-    texts_go = " The marked texts of tickets are removed within seconds." if texts else ""
-    message = "What you marked is removed." if again else "The person is forgotten."
+    texts_go = " " + _("The selected ticket text is removed within seconds.") if texts else ""
+    message = _("Selected text removed.") if again else _("The person is forgotten.")
     return context.redirect(f"/units/{party.unit_id}/transitions", message + texts_go)
 
 

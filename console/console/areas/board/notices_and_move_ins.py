@@ -35,6 +35,7 @@ from console.kit.filters import number
 from console.kit.forms import Field, Form
 from console.kit.records import Record
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.occupancy.v1 import residency_commands_pb2 as pb
 from makeready.occupancy.v1 import turn_board_pb2
 
@@ -61,13 +62,13 @@ def _notice_form(notice: turn_board_pb2.NoticeToVacate) -> Form:
     return Form(
         message,
         [
-            Field("move_out_date", "Moves out on", "The day on which the resident leaves or has left.", kind=DATE,
+            Field("move_out_date", _("Move-out date"), _("The day the resident moves out or moved out."), kind=DATE,
                   required=True),
-            Field("ntv_reason_code", "Reason", "Optional, as your other systems spell it, for example NEW_JOB.",
+            Field("ntv_reason_code", _("Reason"), _("Optional reason code, for example NEW_JOB."),
                   more=LONG),
-            Field("departure_destination_code", "Goes to", "Optional, for example OUT_OF_STATE.", more=LONG),
-            Field("notes", "Notes", kind="area", more=LONG | {"rows": "4"}),
-            Field("external_id", "External id", "Optional: the notice's id in your other system.", more=EXTERNAL_ID),
+            Field("departure_destination_code", _("Moving to"), _("Optional, for example OUT_OF_STATE."), more=LONG),
+            Field("notes", _("Notes"), kind="area", more=LONG | {"rows": "4"}),
+            Field("external_id", _("External ID"), _("Optional: its ID in another system."), more=EXTERNAL_ID),
         ],
     )  # fmt: skip
 
@@ -116,8 +117,13 @@ async def add_notice(context: PageContext) -> web.StreamResponse:
             request.expected_turn_id = turn_id
         if await send(context, NOTICE, form):
             words = days.words(leaves) if leaves else request.move_out_date
-            who = "the resident" if turn_id == response.unit.turn_id else "the next resident"
-            message = f"The notice is recorded: {who} of {response.unit.name} leaves on {words}."
+            is_current = turn_id == response.unit.turn_id
+            recorded = (
+                _("Notice recorded: %(unit)s, moving out %(day)s.")
+                if is_current
+                else _("Notice of the next resident recorded: %(unit)s, moving out %(day)s.")
+            )
+            message = recorded % {"unit": response.unit.name, "day": words}
             return context.redirect(next_path(context, f"/turns/{turn_id}"), message)
     return _notice(context, response, form, 422)
 
@@ -126,10 +132,10 @@ def _move_in_form() -> Form:
     return Form(
         pb.AddMoveInRequest(),
         [
-            Field("move_in_date", "Moves in on", kind=DATE, required=True),
-            Field("lease_start_date", "Lease begins on", kind=DATE, required=True),
-            Field("lease_end_date", "Lease ends on (optional)", kind=DATE),
-            Field("external_id", "External id", "Optional: the residency's id in your other system.", more=EXTERNAL_ID),
+            Field("move_in_date", _("Move-in date"), kind=DATE, required=True),
+            Field("lease_start_date", _("Lease start"), kind=DATE, required=True),
+            Field("lease_end_date", _("Lease end (optional)"), kind=DATE),
+            Field("external_id", _("External ID"), _("Optional: its ID in another system."), more=EXTERNAL_ID),
         ],
     )  # fmt: skip
 
@@ -140,8 +146,8 @@ def _party_form(index: int) -> Form:
     return Form(
         pb.NewParty(role="leaseholder"),
         [
-            Field("first_name", "First name", required=is_first, more={"maxlength": "80"}),
-            Field("last_name", "Last name", required=is_first, more={"maxlength": "80"}),
+            Field("first_name", _("First name"), required=is_first, more={"maxlength": "80"}),
+            Field("last_name", _("Last name"), required=is_first, more={"maxlength": "80"}),
             Field("email", "E-mail", more={"maxlength": "150"}),
             Field("phone", "Phone", kind="tel", more={"maxlength": "20"}),
             Field("role", "Role", kind="select", choices=ROLES, required=True),
@@ -219,10 +225,11 @@ async def add_move_in(context: PageContext) -> web.StreamResponse:
             _refuse(refusal, form, forms)
         else:
             path = f"/turns/{document.entity_id}" if document.entity_id else f"/board/units/{response.unit.unit_id}"
-            message = f"The move-in to {response.unit.name} is recorded. The unit is Occupied."
+            message = _("Move-in to %(unit)s recorded. The unit is Occupied.") % {"unit": response.unit.name}
             if effect.kind == PLANNED and came:
-                message = f"The move-in to {response.unit.name} on {days.words(came)} is planned."
-                message += " Until then the unit stays as it is."
+                message = _("Move-in to %(unit)s scheduled for %(day)s. Until then the unit does not change.") % {
+                    "unit": response.unit.name, "day": days.words(came),
+                }  # fmt: skip
             return context.redirect(next_path(context, path), message)
     return _move_in(context, response, form, forms, 422)
 
@@ -234,7 +241,7 @@ def _change_form(stay: Stay | None, turn_id: int) -> Form:
     message = pb.ChangeMoveInRequest(turn_id=turn_id)
     if stay is not None and stay.came is not None:
         message.move_in_date = stay.came.isoformat()
-    return Form(message, [Field("move_in_date", "Moves in on", kind=DATE, required=True)])
+    return Form(message, [Field("move_in_date", _("Move-in date"), kind=DATE, required=True)])
 
 
 def _change(
@@ -270,7 +277,7 @@ async def change_move_in(context: PageContext) -> web.StreamResponse:
         form.message.expected_move_in_date = context.form.get("seen_move_in_date", "")
         if await send(context, CHANGE, form):
             words = days.words(came) if came else form.message.move_in_date
-            message = f"{turn['unit']['name']}: the move-in is on {words} now."
+            message = _("%(unit)s: move-in date set to %(day)s.") % {"unit": turn["unit"]["name"], "day": words}
             return context.redirect(next_path(context, f"/turns/{turn['entity_id']}"), message)
     return _change(context, turn, response, form, 422)
 

@@ -23,6 +23,7 @@ from console.kit.names import RPC as NAMES_RPC
 from console.kit.names import names_of
 from console.kit.panels import include
 from console.kit.records import Record, record_of
+from console.kit.texts import _
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 
 HERE = "Turn board"
@@ -299,7 +300,7 @@ async def list_tasks(context: PageContext) -> web.StreamResponse:
     try:
         due_by = datetime.date.fromisoformat(due) if due else None
     except ValueError:
-        due_by, error = None, "A day is like 2026-11-22."
+        due_by, error = None, _("Enter a date such as 2026-11-22.")
     request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in context.query else SHOWN)
     if property_id:
         request.property_id = property_id

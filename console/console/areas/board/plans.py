@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from console.areas.board import cards
 from console.kit.forms import Field, Form
+from console.kit.texts import _
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
 TASK_MAX = {"maxlength": "200"}
@@ -39,16 +40,16 @@ def plan_of(unit: turn_board_pb2.BoardUnit) -> Plan:
     return Plan(
         Form(
             turn_board_pb2.SetUnitStatusRequest(unit_status=unit.unit_status),
-            [Field("unit_status", "Move to", kind="select", choices=choices, required=bool(unit.unit_status))],
+            [Field("unit_status", _("Status"), kind="select", choices=choices, required=bool(unit.unit_status))],
         ),
         Form(
             turn_board_pb2.ScheduleTurnRequest(projected_ready_on=unit.projected_ready_on or None),
-            [Field("projected_ready_on", "Ready on", kind=DATE)],
+            [Field("projected_ready_on", _("Ready date"), kind=DATE)],
         ),
         Form(
             turn_tasks_pb2.AddTaskRequest(),
             [
-                Field("task_type", "New task", more=TASK_MAX | {"placeholder": "Paint, floors, final walk …"}),
+                Field("task_type", _("New task"), more=TASK_MAX | {"placeholder": _("Paint, flooring, final walk …")}),
                 Field("scheduled_date", "On", kind=DATE),
             ],
         ),

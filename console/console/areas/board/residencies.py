@@ -8,20 +8,21 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from console.areas.board.cards import date_of
+from console.kit.texts import _
 from makeready.occupancy.v1 import parties_pb2, residencies_pb2, turn_board_pb2
 
 AnyParty = residencies_pb2.Party | turn_board_pb2.Resident | parties_pb2.GetPartyResponse | parties_pb2.SameAddress
 
 # What changed a unit's status, as the end of a sentence.
 CAUSES = {
-    turn_board_pb2.UNIT_STATUS_CAUSE_NOTICE: "a notice to vacate",
-    turn_board_pb2.UNIT_STATUS_CAUSE_MOVE_IN: "a move-in",
-    turn_board_pb2.UNIT_STATUS_CAUSE_BOARD: "set on the turn board",
-    turn_board_pb2.UNIT_STATUS_CAUSE_NOTICE_CANCELLED: "the notice was taken back",
-    turn_board_pb2.UNIT_STATUS_CAUSE_VACATED: "the morning after the move-out",
-    turn_board_pb2.UNIT_STATUS_CAUSE_IMPORT: "a file",
-    turn_board_pb2.UNIT_STATUS_CAUSE_TURN_CANCELLED: "the turn was cancelled",
-    turn_board_pb2.UNIT_STATUS_CAUSE_MOVE_IN_CHANGED: "the move-in was put off",
+    turn_board_pb2.UNIT_STATUS_CAUSE_NOTICE: _("notice to vacate"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_MOVE_IN: _("move-in"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_BOARD: _("set on the turn board"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_NOTICE_CANCELLED: _("notice cancelled"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_VACATED: _("morning after move-out"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_IMPORT: _("import"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_TURN_CANCELLED: _("turn cancelled"),
+    turn_board_pb2.UNIT_STATUS_CAUSE_MOVE_IN_CHANGED: _("move-in rescheduled"),
 }
 WIDTH, LEAST = 640, 3
 OPEN_DAYS = datetime.timedelta(days=60)
@@ -34,7 +35,7 @@ def party_name(party: AnyParty) -> str:
     if isinstance(party, residencies_pb2.Party) and party.HasField("forgotten_at"):
         return "Forgotten"
     role = "" if isinstance(party, parties_pb2.SameAddress) else party.role
-    return name or role.capitalize() or "Without a name"
+    return name or role.capitalize() or _("No name")
 
 
 def name_of(residency: residencies_pb2.Residency) -> str:
@@ -42,7 +43,7 @@ def name_of(residency: residencies_pb2.Residency) -> str:
     names = [party_name(party) for party in residency.parties if party.role != "guarantor"]
     if len(names) > 3:
         return f"{', '.join(names[:2])} and {len(names) - 2} more"
-    return ", ".join(names) or "Names are not on record"
+    return ", ".join(names) or _("No names on file")
 
 
 def bars(residencies: Sequence[residencies_pb2.Residency], today: datetime.date) -> Sequence[Markup]:
@@ -63,7 +64,8 @@ def bars(residencies: Sequence[residencies_pb2.Residency], today: datetime.date)
         first = min(first, WIDTH - wide) if wide < WIDTH else 0.0
         words = f"{_words(came) or 'before'} to {_words(move_out) or 'now'}"
         if residency.is_planned:
-            words = f"planned from {_words(came)}" + (f" to {_words(move_out)}" if move_out else "")
+            words = _("scheduled %(day)s to %(end)s") if move_out else _("scheduled from %(day)s")
+            words %= {"day": _words(came), "end": _words(move_out)}
         drawings.append(
             Markup(
                 '<svg class="bars life" viewBox="0 0 {} 18" preserveAspectRatio="none" role="img" aria-label="{}">'

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from console.areas.board.cards import Days, date_of, overlap
+from console.kit.texts import _
 from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 
 UnitResponse = turn_board_pb2.GetBoardUnitResponse
@@ -121,9 +122,11 @@ def effect_of_change(
         return Effect("")
     oddities = _behind(before, came, days)
     if stay.leaves is not None and came > stay.leaves:
-        oddities.append(f"That is after {days.words(stay.leaves)}, when the same resident leaves.")
+        oddities.append(_("That is after this resident's move-out on %(day)s.") % {"day": days.words(stay.leaves)})
     if behind is not None and behind.came is not None and came >= behind.came:
-        oddities.append(f"That is not before {days.words(behind.came)}, when the next resident moves in.")
+        oddities.append(
+            _("That is not before the next resident's move-in on %(day)s.") % {"day": days.words(behind.came)}
+        )
     return Effect(PLANNED if came > days.today or stay.is_planned else NOW, oddities, came.isoformat())
 
 
@@ -131,13 +134,12 @@ def effect_of_notice(response: UnitResponse, leaves: datetime.date | None, days:
     stay = notice_of(response, leaves, days.today)
     if stay is None or leaves is None:
         return Effect(str(stay.turn_id) if stay else "")
-    _, _, behind = stay_of(response, stay.turn_id)
+    _stay, _before, behind = stay_of(response, stay.turn_id)
     oddities = []
     if stay.came is not None and leaves < stay.came:
-        word = "moves" if stay.is_planned else "moved"
-        oddities.append(f"That is before {days.words(stay.came)}, when the resident {word} in.")
+        oddities.append(_("That is before this resident's move-in on %(day)s.") % {"day": days.words(stay.came)})
     if behind is not None and behind.came is not None and leaves > behind.came:
-        oddities.append(f"A clash: {overlap(days.words(behind.came), days.words(leaves))}")
+        oddities.append(overlap(days.words(behind.came), days.words(leaves)))
     return Effect(str(stay.turn_id), oddities, leaves.isoformat())
 
 
@@ -147,9 +149,11 @@ def _behind(before: Stay | None, came: datetime.date, days: Days) -> list[str]:
         return []
     oddities = []
     if before.leaves is not None and came < before.leaves:
-        word = "left" if before.leaves < days.today else "leaves"
-        oddities.append(f"That is before {days.words(before.leaves)}, when the resident ahead {word}.")
+        oddities.append(
+            _("That is before the previous resident's move-out on %(day)s.") % {"day": days.words(before.leaves)}
+        )
     if before.came is not None and came <= before.came:
-        word = "moves" if before.is_planned else "moved"
-        oddities.append(f"That is not after {days.words(before.came)}, when the resident ahead {word} in.")
+        oddities.append(
+            _("That is not after the previous resident's move-in on %(day)s.") % {"day": days.words(before.came)}
+        )
     return oddities

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from console.areas.board.cards import DOWN, NOT_READY, NOTICE, READY, Card, Days, date_of
-from console.kit.times import count
+from console.kit.texts import _, ngettext
 
 DAYS = 28
 DAY = datetime.timedelta(days=1)
@@ -81,14 +81,14 @@ def _stretches(
     comes = card.move_in
     last = _before(comes) if comes else end
     if status == NOTICE:
-        leaves = f"Notice · leaves {days.words(move_out)}" if move_out else "Notice"
+        leaves = _("Moving out %(day)s") % {"day": days.words(move_out)} if move_out else _("Notice")
         yield "violet", start, min(move_out or last, last) if card.clash else move_out or last, leaves
         if card.clash and (move_out is None or move_out > last):
             pass  # the work begins after the next resident's day
         elif move_out and ready_on:
-            yield "red" if card.late else "amber", _after(move_out), ready_on, f"ready {days.words(ready_on)}"
+            yield "red" if card.late else "amber", _after(move_out), ready_on, _ready(days, ready_on)
         elif move_out:
-            yield "red" if card.late else "amber", _after(move_out), last, "No ready date yet"
+            yield "red" if card.late else "amber", _after(move_out), last, _("No ready date")
     elif status == NOT_READY:
         move_out = date_of(unit.empty_since)
         if move_out and move_out >= start:
@@ -96,16 +96,16 @@ def _stretches(
         first = _after(move_out) if move_out else start
         yield "red" if card.late else "amber", first, _until(ready_on, days, last), _work(card, days, ready_on)
     elif status == DOWN:
-        words = f"Down · ready {days.words(ready_on)}" if ready_on else "Down · no date yet"
+        words = f"{_('Down')} · {_ready(days, ready_on)}"
         yield "red" if card.late else "slate", start, _until(ready_on, days, last), words
     elif status == READY:
         is_known = unit.HasField("unit_status_since") and not unit.since_or_earlier
         at = unit.unit_status_since.ToDatetime(datetime.UTC).astimezone(zone).date() if is_known else None
-        yield "green", at or start, last, f"Ready since {days.words(at)}" if at else "Ready"
+        yield "green", at or start, last, _("Ready since %(day)s") % {"day": days.words(at)} if at else _("Ready")
     else:
         yield "slate", start, last, status
     if comes:
-        parts = ("clash" if card.clash else "", card.next, unit.next_resident)
+        parts = (_("Conflict") if card.clash else "", card.next, unit.next_resident)
         yield "red" if card.clash or card.soon else "blue", comes, end, " · ".join(filter(None, parts))
 
 
@@ -127,9 +127,12 @@ def _until(ready_on: datetime.date | None, days: Days, last: datetime.date) -> d
 
 def _work(card: Card, days: Days, ready_on: datetime.date | None) -> str:
     if card.unit.tasks_late:
-        work = f"{count(card.unit.tasks_late, 'task')} late"
+        tasks_late = card.unit.tasks_late
+        work = ngettext("%(num)s task overdue", "%(num)s tasks overdue", tasks_late) % {"num": tasks_late}
     else:
         work = ", ".join(task.name for task in card.tasks if task.look != "done")[:60]
-    when = f"ready {days.words(ready_on)}" if ready_on else "no ready date yet"
-    whole = f"{work} · {when}" if work else when
-    return whole[:1].upper() + whole[1:]
+    return " · ".join(filter(None, (work, _ready(days, ready_on))))
+
+
+def _ready(days: Days, ready_on: datetime.date | None) -> str:
+    return _("Ready %(day)s") % {"day": days.words(ready_on)} if ready_on else _("No ready date")
