@@ -29,7 +29,7 @@ from chassis.runtime import traces
 from console import config, files, pages
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
-from console.kit import browser_secret, confirming, form_tokens, links, photos, returning, streaming, templating
+from console.kit import browser_secret, confirming, device, form_tokens, links, photos, returning, streaming, templating
 from console.kit.browser_session import NOBODY, BrowserSession
 from console.kit.calls import Calls
 from console.kit.context import Page, PageContext, Site
@@ -141,6 +141,7 @@ class Console:
         app.router.add_get(PREFIX + "{name:.+}", self.site.statics.answer)
         app.router.add_get(photos.PREFIX + "{name}", self._photo)
         app.router.add_get(streaming.PATH, self._live, allow_head=False)
+        app.router.add_get(device.KEY_PATH, self._device_key, allow_head=False)
         for page in pages.PAGES:
             add = app.router.add_get if page.method == "GET" else app.router.add_post
             add(pattern(page.path), _runner(page), expect_handler=_not_yet)
@@ -169,6 +170,9 @@ class Console:
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         return await streaming.stream(request[CONTEXT])
+
+    async def _device_key(self, request: web.Request) -> web.StreamResponse:
+        return await device.key(request[CONTEXT])
 
     async def _close(self, _app: web.Application) -> None:
         for task in self._background:
@@ -271,6 +275,7 @@ class Console:
         gateway has said whose session it is."""
         session, now = context.session, self.site.now()
         stored = browser_secret.read(context.request.cookies.get(browser_secret.COOKIE, ""), self.site.key, now)
+        session.is_known = is_known
         session.was_here = stored is not None
         if stored is not None and not is_known:
             session.browser = stored

@@ -26,6 +26,8 @@ class BrowserSession:
     who: sessions_pb2.Session | None = None
     browser: BrowserSecret = field(default_factory=lambda: BrowserSecret("", 0))
     """What the keys of its person are made from, and outlives the session."""
+    is_known: bool = False
+    """Whether the gateway has said who it is, or that it is nobody."""
     was_here: bool = False
     """Whether the browser had that secret already: it has had a page of this console."""
     was_displaced: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import functools
 import re
@@ -153,6 +154,12 @@ class PageContext:
         return Navigation(self.site.pages, self.session.kind, is_sandbox)
 
     @property
+    def owner(self) -> str:
+        """Who this is, in this company and this browser, for what the browser stores. It says nothing of the person."""
+        key = self.session.browser.key(self.site.key, "owner", self.session.who)
+        return base64.urlsafe_b64encode(key[:12]).decode()
+
+    @property
     def form_key(self) -> bytes:
         """What the forms of this person, in this company and this browser, are bound to."""
         return self.session.browser.key(self.site.key, "forms", self.session.who)
@@ -180,19 +187,31 @@ class PageContext:
         """A page: `template` is `AREA/NAME.html`, from the folder `templates` of the area."""
         text = self.site.templates.get_template(template).render(
             context=self, who=self.session.who, wall=self.wall, flash=self._flash(), site=self.site, status=status,
-            **values,
+            done=self._done(status), **values,
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html", status=status)
 
     def redirect(self, path: str, message: str = "") -> web.Response:
         """To another page after an action (303). message: one sentence that the next page shows once."""
-        if message:
-            self.cookies[flash.COOKIE] = flash.sealed(message, self.session.secret), flash.SECONDS
+        if message or form_tokens.FIELD in self.form:
+            text = f"{self.form.get(form_tokens.FIELD, '')[: form_tokens.CHARACTERS_MAX]} {message}"
+            self.cookies[flash.COOKIE] = flash.sealed(text, self.session.secret), flash.SECONDS
         return web.Response(status=303, headers={"Location": path})
 
     def _flash(self) -> str:
         """The message that the page before left for this one."""
-        if flash.COOKIE not in self.request.cookies:
+        return self._said().partition(" ")[2]
+
+    def _done(self, status: int) -> str:
+        """The token of the form whose act has succeeded: the browser drops its draft."""
+        if self.request.method == "POST":
+            return self.form.get(form_tokens.FIELD, "") if status < 400 else ""
+        return self._said().partition(" ")[0]
+
+    def _said(self) -> str:
+        """What the page before left for this one: the token of its form, and its message. What an open page asks for by
+        itself leaves it there."""
+        if flash.COOKIE not in self.request.cookies or "X-Live" in self.request.headers:
             return ""
         self.cookies.setdefault(flash.COOKIE, ("", 0))
         return flash.unsealed(self.request.cookies[flash.COOKIE], self.session.secret)

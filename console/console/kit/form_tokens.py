@@ -22,6 +22,7 @@ import secrets
 FIELD = "act"
 RANDOM_BYTES, CHECK_BYTES = 16, 14
 DAYS_MAX = 28
+CHARACTERS_MAX = 48
 _DAYS = 1 << 16
 _TOKEN = re.compile(r"([A-Za-z0-9_-]{43})(~[A-Za-z0-9]{4})?")
 

@@ -11,6 +11,9 @@ from aiohttp import web
 
 FOLDER = Path(__file__).resolve().parents[1] / "static"
 PREFIX = "/static/"
+PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js")
+"""Our own scripts of each page, which are served as one file: PAGE_SCRIPT."""
+PAGE_SCRIPT = "pages.js"
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
@@ -29,11 +32,16 @@ class Statics:
     def __init__(self, folder: Path = FOLDER) -> None:
         self._by_name: dict[str, File] = {}
         for file in sorted(folder.rglob("*")):
-            if file.suffix in TYPES:
-                name, plain = file.relative_to(folder).as_posix(), file.read_bytes()
-                path = f"{PREFIX}{hashlib.sha256(plain).hexdigest()[:16]}/{name}"
-                self._by_name[name] = File(path, TYPES[file.suffix], plain, gzip.compress(plain, 9, mtime=0))
+            name = file.relative_to(folder).as_posix()
+            if file.suffix in TYPES and name not in PAGE_SCRIPTS:
+                self._add(name, file.read_bytes())
+        scripts = [(folder / name).read_bytes() for name in PAGE_SCRIPTS if (folder / name).exists()]
+        self._add(PAGE_SCRIPT, b"".join(scripts))
         self.by_path = {file.path: file for file in self._by_name.values()}
+
+    def _add(self, name: str, plain: bytes) -> None:
+        path = f"{PREFIX}{hashlib.sha256(plain).hexdigest()[:16]}/{name}"
+        self._by_name[name] = File(path, TYPES[Path(name).suffix], plain, gzip.compress(plain, 9, mtime=0))
 
     def path(self, name: str) -> str:
         """The path under which a file is served, for example of "console.css"."""
