@@ -10,14 +10,16 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import types
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 WORDS_MAX = 120
 """Of one record; further ones are not found."""
 QUERY_WORDS_MAX = 10
 LETTERS_MAX = 60
 _TEXT_MAX = 4000
+_NONE: Mapping[str, Sequence[str]] = types.MappingProxyType({})
 
 # Blocks of scripts that write no spaces between words: Thai, Lao, Myanmar, Khmer, Kana, Bopomofo, Han.
 _SPACELESS = (
@@ -33,6 +35,9 @@ _SPACELESS = (
     (0x20000, 0x3FFFF),
 )
 _ACCENTS = range(0x0300, 0x0370)
+# Latin, Cyrillic and Greek letters, without accents.
+_ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзиклмнопрстуфхцчшщъыьэюяєіґ", "αβγδεζηθικλμνξοπρσςτυφχψω")
+_NEAR_LEAST, _NEAR_MOST = 4, 20
 _ASCII_RUN = re.compile("[0-9a-z]+")
 
 
@@ -70,10 +75,33 @@ def query_words(text: str) -> list[str]:
     return list(itertools.islice(words, QUERY_WORDS_MAX))
 
 
-def tsquery(words: Iterable[str], prefix: str = "", *, whole: bool = False) -> str:
+def tsquery(
+    words: Iterable[str], prefix: str = "", *, whole: bool = False, near: Mapping[str, Sequence[str]] = _NONE
+) -> str:
     """The words as the text of a `tsquery` that wants all of them. Each has the `prefix`, as stored. If `whole`,
-    each must be the record's word, not its beginning."""
-    return " & ".join(f"'{prefix}{word}'" + ("" if whole else ":*") for word in words)
+    each must be the record's word, not its beginning. near: whole words that fit in place of one (`spelling`)."""
+
+    def alternatives(word: str) -> str:
+        itself = f"'{prefix}{word}'" + ("" if whole else ":*")
+        others = [f"'{prefix}{other}'" for other in near.get(word, ())]
+        return "(" + " | ".join([itself, *others]) + ")" if others else itself
+
+    return " & ".join(map(alternatives, words))
+
+
+def near_words(word: str) -> list[str]:
+    """The words that one typing error makes of this one: a letter that is missing, superfluous or wrong, or two that
+    have changed places. Few of them are words of any record, so they are looked up as they are. None for short words,
+    where one letter makes another word, for words with digits, and in scripts without an alphabet here."""
+    letters = next((letters for letters in _ALPHABETS if word[0] in letters), "") if word else ""
+    if not _NEAR_LEAST <= len(word) <= _NEAR_MOST or not set(word) <= set(letters):
+        return []
+    cuts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    near = {begin + end[1:] for begin, end in cuts if end}
+    near |= {begin + end[1] + end[0] + end[2:] for begin, end in cuts if len(end) > 1}
+    near |= {begin + letter + end[1:] for begin, end in cuts if end for letter in letters}
+    near |= {begin + letter + end for begin, end in cuts for letter in letters}
+    return sorted(near - {word})
 
 
 def _runs(text: str) -> Iterable[tuple[bool, str]]:

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import TSQUERY, array
 from chassis.db.database import IN_ORDER, Database
 from chassis.db.statements import TEXTS, TIME, Expression, Selection, Statement, param, sql
 from chassis.lists.paging import on_rows
+from chassis.lists.spelling import Spelling
 from svc_catalog.meters.tables import meter, reading
 from svc_catalog.places.tables import asset, building, floor, floorplan, known_status, location, property_, unit
 from svc_catalog.schema import IDS, in_order_of_names
@@ -27,6 +28,7 @@ _company, _after, _rows = (
     for name, kind in (("company_id", sa.BigInteger), ("after_id", sa.BigInteger), ("rows", sa.Integer))
 )
 _query = sa.cast(param("query", sa.Text), TSQUERY)
+SPELLING = Spelling(place_search.c.words)
 
 
 def _number(number: int) -> Expression:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import zoneinfo
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
 from google.protobuf.message import Message
@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.auth import identity
 from chassis.db.database import Database
+from chassis.lists.spelling import Near
 from chassis.lists.words import folded, query_words, tsquery
 from chassis.refusals import invalid_request
 from makeready.catalog.v1 import meter_search_pb2 as meters_pb
@@ -43,6 +44,24 @@ class PlaceSearchService:
         response, words = pb.SearchPlacesResponse(), query_words(request.words)
         if not words:
             return response
+        await self._find(request, company_id, words, response, {})
+        if not response.ListFields():
+            prefixes = {kind: lexeme_prefix(company_id, kind) for kind in q.BY_KIND}
+            near = {kind: await q.SPELLING.near(self.database, words, prefix) for kind, prefix in prefixes.items()}
+            if any(near.values()):
+                await self._find(request, company_id, words, response, near)
+                response.is_close = bool(response.ListFields())
+        return response
+
+    async def _find(
+        self,
+        request: pb.SearchPlacesRequest,
+        company_id: int,
+        words: Sequence[str],
+        response: pb.SearchPlacesResponse,
+        near: Mapping[str, Near],
+    ) -> None:
+        """Adds what has the words to the response. near: words that may be meant, by kind."""
         limit, text = request.limit or FOUND, folded(request.words).strip()
         for kind, pages in q.BY_KIND.items():
             prefix = lexeme_prefix(company_id, kind)
@@ -50,7 +69,7 @@ class PlaceSearchService:
                 "company_id": company_id,
                 "kind": kind,
                 "rows": limit + 1,
-                "query": tsquery(words, prefix),
+                "query": tsquery(words, prefix, near=near.get(kind, {})),
                 "whole": tsquery(words, prefix, whole=True),
             }
             best = q.BEST
@@ -63,7 +82,6 @@ class PlaceSearchService:
                 records.add_to_search(response, kind, row)
                 if text in _own_names(row):
                     response.exact.append(f"{kind} {row['id']}")
-        return response
 
     async def SearchProperties(
         self, request: pb.SearchPropertiesRequest, call: identity.Call

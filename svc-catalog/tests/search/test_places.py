@@ -224,6 +224,10 @@ async def test_a_search_finds_places_of_every_kind_in_any_script(
     assert names((await ask("SearchPlaces", words="号室")).units) == ["301号室"]
     assert list((await ask("SearchPlaces", words="sn-48/213")).exact) == [f"asset {ids['A3']}"]
     assert list((await ask("SearchPlaces", words=" u4 ")).exact) == [f"unit {ids['U4']}"]
+    # A unit by its number and its property; one wrong letter where nothing is spelled so.
+    assert names((await ask("SearchPlaces", words="#100 alder")).units) == ["Unit 100"] and not response.is_close
+    close = await ask("SearchPlaces", words="Aldre cuort")
+    assert close.is_close and names(close.properties) == ["Alder Court"] and names(close.units) == NAMES
     inside = await ask("SearchPlaces", words="301", property_id=ids["P1"])
     assert not inside.units and not inside.properties
     assert not (await ask("SearchPlaces", words="'\\ | ! &")).ListFields()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import types
 from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from chassis.lists.spelling import Near
 from chassis.refusals import invalid_request
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from svc_tickets.search import rules
@@ -36,9 +38,14 @@ Groups = list[list[tuple[str, object]]]
 
 
 def search(
-    request: pb.SearchTicketsRequest, company_id: int, now: datetime.datetime, stale_after: datetime.timedelta
+    request: pb.SearchTicketsRequest,
+    company_id: int,
+    now: datetime.datetime,
+    stale_after: datetime.timedelta,
+    near: Near = types.MappingProxyType({}),
 ) -> Search:
-    """stale_after: the company's threshold. Raises Refusal for values that no ticket can have."""
+    """stale_after: the company's threshold. near: whole words that fit in place of one, by its text. Raises Refusal for
+    values that no ticket can have."""
     if request.order not in (0, *_ORDERS):
         raise invalid_request("order must be one of: newest, oldest, priority, stale.", "order", 422)
     order, descending = _ORDERS[request.order or pb.TICKET_ORDER_NEWEST]
@@ -62,11 +69,17 @@ def search(
         few.append([("x", rules.name_of(request.external_id))])
     words = rules.sought(request.words) if request.words.strip() else []
     groups += few
-    terms = rules.all_of(company_id, groups, words) if groups or words else ""
+    terms = rules.all_of(company_id, groups, words, near) if groups or words else ""
     if few or words:
         values["terms"] = terms
     lead, lead_value = _lead(values, order)
     return Search(order, descending, values, lead, lead_value, terms, scans=not few)
+
+
+def corrigible(request: pb.SearchTicketsRequest) -> list[str]:
+    """The words of a search that others may be meant by: all but parts of texts without spaces."""
+    words = rules.sought(request.words) if request.words.strip() else []
+    return [word.text for word in words if word.is_beginning]
 
 
 def _of_one(request: Message, values: dict[str, Any]) -> Groups:

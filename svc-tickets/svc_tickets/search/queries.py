@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, TSQUERY, array
 
 from chassis.db.database import Database
 from chassis.db.statements import TEXTS, TIME, Expression, Query, Statement, param
+from chassis.lists.spelling import Spelling
 from svc_tickets import schema
 from svc_tickets.search.rules import LARGEST, Cursor
 from svc_tickets.search.tables import LEADS, ticket_search
@@ -205,6 +206,9 @@ async def page(
 
 async def _rows(database: Database, statement: Statement, **values: object) -> list[ScannedTicket]:
     return [ScannedTicket(*row) for row in await database.rows(statement, **values)]
+
+
+SPELLING = Spelling(_s.terms)
 
 
 # Tickets as rows of a list, from the tickets themselves: what they say is current, whatever the search table has.

@@ -11,7 +11,7 @@ import datetime
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from chassis.refusals import Refusal, invalid_request
@@ -120,12 +120,20 @@ def name_of(external_id: str) -> str:
     return hashlib.blake2b(external_id.encode(), digest_size=12).hexdigest()
 
 
-def all_of(company_id: int, groups: Sequence[Sequence[tuple[str, object]]], words: Sequence[Sought]) -> str:
-    """The text of a tsquery: one term of each group, and each word."""
+def all_of(
+    company_id: int,
+    groups: Sequence[Sequence[tuple[str, object]]],
+    words: Sequence[Sought],
+    near: Mapping[str, Sequence[str]],
+) -> str:
+    """The text of a tsquery: one term of each group, and each word. near: words that fit in place of one, by it."""
     parts = [
         "(" + "|".join(_quoted(term(company_id, *code_and_value)) for code_and_value in group) + ")" for group in groups
     ]
-    parts += [_quoted(term(company_id, "w", word.text)) + (":*" if word.is_beginning else "") for word in words]
+    for word in words:
+        itself = _quoted(term(company_id, "w", word.text)) + (":*" if word.is_beginning else "")
+        others = [_quoted(term(company_id, "w", other)) for other in near.get(word.text, ())]
+        parts.append("(" + "|".join([itself, *others]) + ")" if others else itself)
     return "&".join(parts)
 
 

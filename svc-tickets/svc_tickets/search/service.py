@@ -12,6 +12,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
 from chassis.lists.paging import limit_of
+from chassis.lists.spelling import Near
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.clocks import CompanyClocks
 from chassis.schedule.instants import of_request
@@ -66,11 +67,18 @@ class TicketViewsService:
         stale_after = await self._stale_after(company)
         search = filters.search(request, company, now, stale_after)
         tickets = await q.page(self._database, company, search, cursor, limit + 1, backwards=backwards)
+        near: Near = {}
+        if not tickets:
+            prefix = rules.term(company, "w", "")
+            near = await q.SPELLING.near(self._database, filters.corrigible(request), prefix)
+        if near:
+            search = filters.search(request, company, now, stale_after, near)
+            tickets = await q.page(self._database, company, search, cursor, limit + 1, backwards=backwards)
         page = tickets[:limit]
         if backwards:
             page.reverse()
         rows = await q.summaries(self._database, company, [ticket.id for ticket in page])
-        answer = pb.SearchTicketsResponse(is_filling=self._filler.is_filling)
+        answer = pb.SearchTicketsResponse(is_filling=self._filler.is_filling, is_close=bool(near and tickets))
         answer.tickets.extend(
             records.summary(rows[ticket.id], stale_after, now) for ticket in page if ticket.id in rows
         )

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from chassis.db.database import Database
+from chassis.lists.spelling import BY_INDEX
+from chassis.lists.words import near_words
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 from svc_tickets.search import filters, queries
 from testkit.plans import Plan, statement_plan
@@ -124,3 +126,21 @@ async def test_a_page_costs_a_scan_or_what_fits(crowd: Database, analyzed: bool)
         assert not [name for _, plan in plans_of_search for name in plan.whole_tables], description
         # Not exhausted lists are scanned to the end of the scan at most; 2 rows more end it.
         assert met <= 2 * most + 2 and (plans_of_search[-1][0] == way or ROWS < 100_000), description
+
+
+async def test_words_with_a_typing_error_are_looked_up_and_no_ticket_is_read_for_them(crowd: Database) -> None:
+    """A word of a tenth of the tickets, a seldom one, and one that no ticket has."""
+    words, prefix = ["lekk", "sledom", "zebra"], f"{COMPANY}/w"
+    lexemes = [f"'{prefix}{other}'" for word in words for other in near_words(word)]
+    plan = await statement_plan(crowd, queries.SPELLING.statement, BY_INDEX, lexemes=lexemes)
+    assert (plan.returned, plan.whole_tables, len(lexemes) > 600) == (2, [], True)
+    # The index leaves out entries of the frequent word: see gin_fuzzy_search_limit.
+    assert plan.rows_met <= ROWS // 1000 + 2000 and plan.buffers <= 20 * len(lexemes), (plan.rows_met, plan.buffers)
+    assert await queries.SPELLING.near(crowd, words[:2], prefix) == {"lekk": ["leak"], "sledom": ["seldom"]}
+    # A word that tickets have is meant as it is; three that none has are no typing errors.
+    assert await queries.SPELLING.near(crowd, ["lekk", "ticket"], prefix) == {"lekk": ["leak"]}
+    assert (
+        await queries.SPELLING.near(crowd, words, prefix)
+        == await queries.SPELLING.near(crowd, ["ticket"], prefix)
+        == {}
+    )

@@ -70,7 +70,7 @@ def test_words_without_letters_or_too_long_are_refused(text: str) -> None:
 
 
 def test_a_query_is_quoted_and_of_its_company() -> None:
-    text = rules.all_of(7, [[("s", "Open"), ("s", "On Hold")], [("x", "a'b\\c")]], [rules.Sought("o", True)])
+    text = rules.all_of(7, [[("s", "Open"), ("s", "On Hold")], [("x", "a'b\\c")]], [rules.Sought("o", True)], {})
     assert text == r"('7/sOpen'|'7/sOn Hold')&('7/xa''b\\c')&'7/wo':*"
 
 

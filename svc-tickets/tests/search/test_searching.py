@@ -286,6 +286,13 @@ async def test_words_in_any_script_find_titles_descriptions_and_comments(
     await run_command(client, "CommentOnTicket", company.staff, ticket_id=thai.ticket_id, body="Grout is renewed")
     await views.wait_for(1, words="grout")
     assert await views.titles(words="grout renew") == ["Thai"]
+    # One wrong letter is forgiven where no ticket is spelled so. Other filters hold, and short words are no others.
+    for words, title in (("gruot", "Thai"), ("grouut renewd", "Thai"), ("nguyne", "Latin")):
+        close = await views("SearchTickets", words=words)
+        assert close.is_close and [ticket.title for ticket in close.tickets] == [title], words
+    assert not (await views("SearchTickets", words="nguyen")).is_close
+    nothing = [await views("SearchTickets", **more) for more in ({"words": "gruot", "statuses": [4]}, {"words": "tye"})]
+    assert [(list(answer.tickets), answer.is_close) for answer in nothing] == [([], False)] * 2
 
 
 async def test_a_change_is_found_within_a_second_and_shown_at_once(
