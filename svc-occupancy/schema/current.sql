@@ -208,6 +208,13 @@ CREATE SEQUENCE public.party_id
     NO MAXVALUE
     CACHE 1;
 
+CREATE TABLE public.party_search (
+    company_id bigint NOT NULL,
+    id bigint NOT NULL,
+    transition_id bigint NOT NULL,
+    terms tsvector NOT NULL
+);
+
 CREATE TABLE public.property (
     id bigint NOT NULL,
     version bigint DEFAULT 0 NOT NULL,
@@ -379,6 +386,9 @@ ALTER TABLE ONLY public.party
 ALTER TABLE ONLY public.party
     ADD CONSTRAINT party_pkey PRIMARY KEY (company_id, id);
 
+ALTER TABLE ONLY public.party_search
+    ADD CONSTRAINT party_search_pkey PRIMARY KEY (company_id, id);
+
 ALTER TABLE ONLY public.property
     ADD CONSTRAINT property_pkey PRIMARY KEY (id);
 
@@ -427,6 +437,8 @@ CREATE INDEX outbox_recorded ON public.outbox USING btree (recorded_at);
 CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (published_at IS NULL);
 
 CREATE INDEX party_email ON public.party USING btree (company_id, lower(email), id) WHERE (email IS NOT NULL);
+
+CREATE INDEX party_search_terms ON public.party_search USING gin (terms) WITH (fastupdate=off);
 
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
 

@@ -11,6 +11,7 @@ from makeready.occupancy.v1 import (
     parties_pb2,
     residencies_pb2,
     residency_commands_pb2,
+    resident_search_pb2,
     turn_board_pb2,
     turn_tasks_pb2,
     turns_pb2,
@@ -23,6 +24,8 @@ from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies.commands import ResidencyCommandsService
 from svc_occupancy.residencies.forgetting import PartiesService, removed_words
 from svc_occupancy.residencies.service import ResidenciesService
+from svc_occupancy.search.indexing import PartyIndexing
+from svc_occupancy.search.service import ResidentSearchService
 from svc_occupancy.turn_tasks.commands import TurnTasksService
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
@@ -61,6 +64,12 @@ def assemble(settings: config.Config) -> App:
     app.serve(residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"], commanded)
     parties = PartiesService(app.database, commands, outbox)
     app.serve(parties_pb2.DESCRIPTOR.services_by_name["PartiesService"], parties)
+    indexing = PartyIndexing(app.database)
+    app.on_commit(indexing.add)
+    app.background("search", indexing.run)
+    app.background("search-comparison", indexing.keep_comparing)
+    residents = ResidentSearchService(app.database, commands.audit)
+    app.serve(resident_search_pb2.DESCRIPTOR.services_by_name["ResidentSearchService"], residents)
     board = TurnBoardService(app.database, commands, fetcher, turns)
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
     tasks = TurnTasksService(app.database, commands, importer, fetcher)

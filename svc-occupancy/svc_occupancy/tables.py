@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc_occupancy.residencies.tables import lease, lease_id, party, party_id
+from svc_occupancy.residencies.tables import lease, lease_id, party, party_id, party_search
 from svc_occupancy.schema import (
     audit,
     changes_epoch,
@@ -32,6 +32,7 @@ __all__ = [
     "outbox",
     "party",
     "party_id",
+    "party_search",
     "property_",
     "transition",
     "transition_id",

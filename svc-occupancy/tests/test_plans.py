@@ -13,6 +13,8 @@ from chassis.lists.lookup import ROWS_MAX, LookupService
 from svc_occupancy.board import queries as board_queries
 from svc_occupancy.dates import START
 from svc_occupancy.residencies import queries as residency_queries
+from svc_occupancy.search import queries as search_queries
+from svc_occupancy.search import terms
 from svc_occupancy.turn_tasks import queries as task_queries
 from svc_occupancy.turns import import_queries as turn_import_queries
 from svc_occupancy.turns import queries as turn_queries
@@ -33,6 +35,10 @@ FILLS = (
     "company (id, version, name) SELECT id, 1, 'x'",
     "lease (company_id, id, transition_id, start_date) SELECT company_id, id, id, '2020-01-01'",
     "party (company_id, id, transition_id, position) SELECT company_id, id, id, 0",
+    # All are called Ortiz, every hundredth Ana.
+    "party_search (company_id, id, transition_id, terms) SELECT company_id, id, id, array_to_tsvector(array_remove("
+    "array[company_id || '/northiz', company_id || '/n' || n, CASE WHEN n % 100 = 7 THEN company_id || '/nana' END],"
+    " NULL))",
     # Most units are down; every eighth has a ready date.
     "unit_state (company_id, unit_id, version, unit_status, property_id, projected_ready_on)"
     " SELECT company_id, id, 1, (ARRAY['Down', 'Vacant Ready', 'Notice'])[1 + commonness], place,"
@@ -190,3 +196,23 @@ async def test_the_board_is_counted_by_indexes_alone(crowd: Database) -> None:
                 arguments = {"company_id": company_id, "property_id": place, "today": TODAY}
                 plan = await explain(**{name: arguments[name] for name in query.parameters})
                 assert not plan.whole_tables and plan.indexes[0].startswith(index), plan.indexes
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_search_for_residents_reads_those_who_fit(crowd: Database, analyzed: bool) -> None:
+    """Of a name that everybody has, the newest; of a misspelt one, those who are called nearly so."""
+    if analyzed:
+        await analyze(crowd)
+    async with crowd.connection() as connection:
+        many = await connection.raw.fetchval("SELECT count(*) FROM party_search WHERE company_id = $1", CROWDED)
+    async with explained(crowd, search_queries.FIND.statement) as explain:
+        for text, fitting in (("ortihz", many), ("orthiz", many), ("ana", many // 100), ("nobody", 0), ("555-0142", 0)):
+            search = terms.search_of(CROWDED, text)
+            near = await search_queries.SPELLING.near(crowd, search.names, terms.name_prefix(CROWDED))
+            assert near == ({"ortihz": ["orthiz"]} if text == "ortihz" else {})
+            query, whole = (search.query(CROWDED, whole=whole, near=near) for whole in (False, True))
+            plan = await explain(company_id=CROWDED, terms=query, whole=whole, rows=9)
+            joined = 2 * min(fitting + 1, search_queries.MATCHES_MAX)
+            assert not plan.whole_tables and plan.indexes[0] == "party_search_terms", (text, plan.indexes)
+            assert plan.returned == min(9, fitting), text
+            assert plan.rows_met <= fitting + 2 + joined + 9 * 4, (text, plan.rows_met, plan.indexes)

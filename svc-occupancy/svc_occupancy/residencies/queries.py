@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Text, and_, cast, func, literal_column, null, select, update
+from sqlalchemy import BigInteger, Integer, Text, and_, cast, delete, func, literal_column, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
@@ -167,6 +167,8 @@ _FORGET = Statement(
     .where(_party.c.company_id == _company_id, _party.c.id == _party_id)
     .values({name: null() for name in tables.PERSONAL} | {"forgotten_at": param("at", TIME)})
 )
+_found = tables.party_search.c
+_UNFIND = Statement(delete(tables.party_search).where(_found.company_id == _company_id, _found.id == _party_id))
 NOTICE_WORDS = ("ntv_reason_code", "departure_destination_code", "notes")
 # The public record has none of these columns: neither its version nor its updated_at changes.
 _FORGET_NOTICE = Statement(
@@ -215,7 +217,10 @@ _LOWER = Statement(select(func.lower(param("email", Text))))
 
 
 async def forget(connection: Connection, company_id: int, party_id: int, at: datetime.datetime) -> None:
+    """Removes who the party is, and what the search finds it by. The party's row is locked: whatever was indexing it
+    has committed."""
     await connection.execute(_FORGET, company_id=company_id, party_id=party_id, at=at)
+    await connection.execute(_UNFIND, company_id=company_id, party_id=party_id)
 
 
 def has_notice_words(turn: StoredTurn) -> bool:

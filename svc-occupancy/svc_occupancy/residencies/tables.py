@@ -18,6 +18,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import TSVECTOR
 
 from svc_occupancy.residencies import rules
 from svc_occupancy.schema import at_most, metadata, one_of
@@ -41,7 +42,8 @@ lease = Table(
 # What tells who a party is.
 PERSONAL = ("first_name", "last_name", "email", "phone", "external_id")
 
-# The parties to a transition's lease. email and phone are never logged or published; ListResidencies alone serves them.
+# The parties to a transition's lease. email and phone are never logged or published; ListResidencies and
+# SearchResidents alone serve them.
 party_id = Sequence("party_id", metadata=metadata, data_type=BigInteger)
 party = Table(
     "party",
@@ -79,3 +81,16 @@ party = Table(
 # The parties with one e-mail address: the same person in other leases.
 EMAIL_KEY = func.lower(party.c.email)
 Index("party_email", party.c.company_id, EMAIL_KEY, party.c.id, postgresql_where=text("email IS NOT NULL"))
+
+# The words, phone number and e-mail address by which people find a party; they are in no other context's database or
+# index. Filled after the write of the party; deleted in the transaction that forgets the person.
+party_search = Table(
+    "party_search",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("transition_id", BigInteger, nullable=False),
+    Column("terms", TSVECTOR, nullable=False),
+)
+# No words wait to be merged into the index: nobody waits for its writes.
+Index("party_search_terms", party_search.c.terms, postgresql_using="gin", postgresql_with={"fastupdate": "off"})

@@ -1,0 +1,1 @@
+"""How people find residents: by name, phone number or e-mail address."""
