@@ -27,9 +27,21 @@ from chassis.db.revisions import head_of
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import traces
 from console import config, files, pages
+from console.bulk_acts import BulkActs
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
-from console.kit import browser_secret, confirming, device, form_tokens, links, photos, returning, streaming, templating
+from console.kit import (
+    browser_secret,
+    confirming,
+    device,
+    form_tokens,
+    links,
+    photos,
+    returning,
+    streaming,
+    templating,
+    viewing,
+)
 from console.kit.browser_session import NOBODY, BrowserSession
 from console.kit.calls import Calls
 from console.kit.context import Page, PageContext, Site
@@ -51,7 +63,8 @@ from console.kit.uploads import (
     fields,
     leading_fields,
 )
-from console.purging import SandboxPurge
+from console.purging import PeoplePurge, SandboxPurge
+from console.saved_views import SavedViews
 
 COMPRESSED_FROM = 1024
 CSP = (
@@ -100,13 +113,8 @@ class Console:
         self._clients = {name: ServiceClient(name, target, signer) for name, target in settings.addresses.items()}
         sessions = Sessions(self._clients[config.GATEWAY])
         store = files.at(settings.files_url)
-        database = Database(
-            settings.database.url,
-            application="console",
-            connections=settings.database.connections,
-            pooler=settings.database.pooler,
-            direct_url=settings.database.direct_url,
-        )
+        database = _database(settings)
+        self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
         statics = Statics()
         self.site = Site(
             url=settings.url,
@@ -119,10 +127,14 @@ class Console:
             now=now or (lambda: datetime.datetime.now(datetime.UTC)),
             live=Live(settings.nats_url, settings.nats_tls),
             files=store,
+            saved_views=SavedViews(self.keeper.open_database),
+            bulk_acts=BulkActs(self.keeper.open_database),
             key=signer.secret("console"),
         )
-        self.keeper = Keeper(Jobs(database), store, settings.import_tasks)
-        self._purge = SandboxPurge(self._clients[config.GATEWAY], database, store)
+        self._purges = (
+            SandboxPurge(self._clients[config.GATEWAY], database, store),
+            PeoplePurge(self._clients[config.GATEWAY], self.site.saved_views),
+        )
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
         self._uploads, self._turns = UploadCapacity(), Turns()
@@ -155,7 +167,7 @@ class Console:
         Raises SettingsError, and DatabaseRefused."""
         await self.keeper.open(head_of("console"))
         self._background.add(asyncio.create_task(self.keeper.run()))
-        self._background.add(asyncio.create_task(self._purge.run()))
+        self._background.update(asyncio.create_task(purge.run()) for purge in self._purges)
         self.is_ready = True
 
     async def _listen(self, _app: web.Application) -> None:
@@ -389,6 +401,17 @@ class Console:
         return fetch_site == "same-origin"
 
 
+def _database(settings: config.Config) -> Database:
+    """The console's own database, which is not open yet."""
+    return Database(
+        settings.database.url,
+        application="console",
+        connections=settings.database.connections,
+        pooler=settings.database.pooler,
+        direct_url=settings.database.direct_url,
+    )
+
+
 def pattern(path: str) -> str:
     """The path of a page for the router: `{event_id}` takes a UUID, `{key_id}` digits; others take one segment."""
     path = path.replace("{event_id}", "{event_id:[0-9a-f-]{36}}")
@@ -398,6 +421,8 @@ def pattern(path: str) -> str:
 def _runner(page: Page) -> Handler:
     async def run(request: web.Request) -> web.StreamResponse:
         context = request[CONTEXT]
+        if page.views and not context.is_part and (opened := await viewing.load(context)):
+            return opened
         response = await page.run(context)
         if page.panel and not context.is_part and isinstance(response, web.Response) and response.status == 200:
             return context.render("panel.html", panel=Markup(response.text), here="")  # noqa: S704 - a template made it

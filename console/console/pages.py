@@ -35,6 +35,7 @@ from console.areas.places import picking as places_picking
 from console.areas.requests import pages as requests
 from console.areas.search import pages as search
 from console.areas.tickets import actions as ticket_actions
+from console.areas.tickets import bulk as ticket_bulk
 from console.areas.tickets import opening, work_order
 from console.areas.tickets import pages as tickets
 from console.areas.tickets import photos as ticket_photos
@@ -44,15 +45,27 @@ from console.areas.upkeep import pages as upkeep
 from console.areas.vendors import actions as vendor_actions
 from console.areas.vendors import pages as vendors
 from console.areas.vendors import picking as vendors_picking
+from console.areas.views import pages as views
 from console.areas.webhooks import actions as webhook_actions
 from console.areas.webhooks import deliveries, endpoint
 from console.areas.webhooks import pages as webhooks
 from console.kit import photos
 from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF
+from console.kit.bulk import Records
 from console.kit.context import Page
 
 STRANGERS, STAFF_ALONE = frozenset({NOBODY}), frozenset({STAFF})
 MAINTENANCE, PORTFOLIO, INTEGRATIONS, COMPANY = "Maintenance", "Portfolio", "Integrations", "Company"
+
+
+def bulk(records: Records, *rpcs: str) -> tuple[Page, ...]:
+    """The pages of a list's bulk acts, for people. rpcs: what reads the records."""
+    return (
+        Page("GET", records.path, records.show, PEOPLE, rpcs),
+        Page("POST", records.path, records.run, PEOPLE, (*records.rpcs, *rpcs)),
+        Page("POST", records.undo_path, records.undo, PEOPLE, (*records.rpcs, *rpcs)),
+    )
+
 
 PAGES = (
     Page("GET", "/sign-in", entry.show_sign_in, STRANGERS),
@@ -67,17 +80,20 @@ PAGES = (
     Page("POST", "/sign-out", entry.sign_out, EVERYBODY, due=True),
     Page("POST", "/confirm/passkey", entry.start_passkey, PEOPLE, due=True, is_secret=True),
     Page("GET", "/", home.home, PEOPLE, menu=("", home.HERE, "home")),
+    # saved views
+    Page("POST", "/views", views.save, PEOPLE),
+    Page("GET", "/views/{view_id}", views.show, PEOPLE),
+    Page("POST", "/views/{view_id}", views.change, PEOPLE),
     # search
     Page("GET", search.PATH, search.search, PEOPLE),
     # Maintenance
     # tickets
-    Page("GET", tickets.PATH, tickets.list_tickets, PEOPLE, tickets.LISTS, menu=(MAINTENANCE, tickets.HERE, "ticket")),
+    Page("GET", tickets.PATH, tickets.list_tickets, PEOPLE, tickets.LISTS, menu=(MAINTENANCE, tickets.HERE, "ticket"),
+         views=True),
     Page("GET", "/tickets/new", opening.show_new, PEOPLE, (opening.PLACE, opening.SEARCH)),
     Page("POST", "/tickets/new", opening.open_ticket, PEOPLE, (opening.OPEN, opening.SEARCH)),
     Page("GET", opening.ALIKE_PATH, opening.alike, PEOPLE, (opening.SEARCH,), panel="Tickets"),
-    Page("GET", ticket_actions.ASSIGN_PATH, ticket_actions.show_assign_several, PEOPLE, (ticket_actions.SEVERAL,)),
-    Page("POST", ticket_actions.ASSIGN_PATH, ticket_actions.assign_several, PEOPLE,
-         (ticket_actions.SEVERAL, ticket_actions.ASSIGN)),
+    *bulk(ticket_bulk.RECORDS, ticket_bulk.SEVERAL),
     Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS),
     Page("GET", "/tickets/{ticket_id}/work-order", work_order.show, PEOPLE, work_order.SHOWS),
     Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (ticket_actions.COMMENT, *tickets.SHOWS)),
@@ -99,12 +115,12 @@ PAGES = (
          (ticket_photos.REMOVE, ticket_photos.GET)),
     # board
     Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS),
-         menu=(MAINTENANCE, board.HERE, "board")),
+         menu=(MAINTENANCE, board.HERE, "board"), views=True),
     Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.BOARD, board.COUNTS), panel="Turn board"),
     Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
-    Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,)),
+    Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,), views=True),
     Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS)),
-    Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS)),
+    Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS), views=True),
     Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,)),
     Page("GET", "/residents/contacts", board.contacts, PEOPLE, (board.RESIDENCIES,), panel="Residents"),
     Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
@@ -140,7 +156,8 @@ PAGES = (
     Page("GET", "/tickets/texts", ticket_texts.panel, ADMINISTRATORS, (ticket_texts.TEXTS,), panel="Ticket text"),
     # inspections
     Page("GET", "/inspections", inspections.list_inspections, PEOPLE,
-         (inspections.SEARCH, inspections.DAYS, inspections.COUNT), menu=(MAINTENANCE, inspections.HERE, "clip")),
+         (inspections.SEARCH, inspections.DAYS, inspections.COUNT), menu=(MAINTENANCE, inspections.HERE, "clip"),
+         views=True),
     Page("GET", "/inspections/panel", inspections.panel, PEOPLE, (inspections.SEARCH,), panel="Inspections"),
     Page("GET", "/inspections/home", inspections.home, PEOPLE, (inspections.SEARCH, inspections.COUNT),
          panel="Inspections"),
@@ -162,7 +179,8 @@ PAGES = (
     Page("POST", "/inspections/{inspection_id}/rows/{row_id}/pass", walking.pass_row, PEOPLE, walking.PASSES),
     Page("POST", "/inspections/{inspection_id}/rows/{row_id}/fail", walking.fail_row, PEOPLE, walking.FAILS),
     # upkeep
-    Page("GET", upkeep.PATH, upkeep.list_tasks, PEOPLE, upkeep.LISTS, menu=(MAINTENANCE, upkeep.HERE, "wrench")),
+    Page("GET", upkeep.PATH, upkeep.list_tasks, PEOPLE, upkeep.LISTS, menu=(MAINTENANCE, upkeep.HERE, "wrench"),
+         views=True),
     Page("GET", "/pm-tasks/{pm_task_id}", upkeep.show_task, PEOPLE, (upkeep.GET,)),
     Page("GET", "/pm-tasks/new", upkeep_actions.show_new, PEOPLE),
     Page("POST", "/pm-tasks/new", upkeep_actions.add, PEOPLE, (upkeep_actions.ADD,)),
@@ -175,7 +193,7 @@ PAGES = (
     Page("GET", "/upkeep/home", upkeep.home, PEOPLE, (upkeep.COUNT,), panel="Preventive maintenance"),
     # notices
     Page("GET", "/notices", notices.list_notices, PEOPLE, (notices.LIST, notices.COUNT),
-         menu=(MAINTENANCE, notices.HERE, "horn")),
+         menu=(MAINTENANCE, notices.HERE, "horn"), views=True),
     Page("GET", "/notices/panel", notices.panel, PEOPLE, (notices.LIST,), panel="Notices"),
     Page("GET", "/notices/{notice_id}", notices.show_notice, PEOPLE, (notices.GET,)),
     Page("GET", "/notices/new", composing.show_compose, PEOPLE, composing.COMPOSES),
@@ -193,7 +211,7 @@ PAGES = (
     Page("GET", order.PATH, order.panel, PEOPLE, order.RPCS, panel="Location"),
     Page("GET", places_picking.PATH, places_picking.pick, PEOPLE, places_picking.RPCS, panel="Places"),
     Page("GET", "/properties", properties.list_properties, PEOPLE, (places.SEARCH_PROPERTIES, places.COUNT),
-         menu=(PORTFOLIO, properties.HERE, "building")),
+         menu=(PORTFOLIO, properties.HERE, "building"), views=True),
     Page("GET", "/properties/new", place_forms.show_add_property, ADMINISTRATORS),
     Page("POST", "/properties/new", place_forms.add_property, ADMINISTRATORS, (place_forms.ADD_PROPERTY,)),
     Page("GET", "/properties/{property_id}", properties.show_property, PEOPLE, properties.SHOWS),
@@ -208,9 +226,9 @@ PAGES = (
          (place_forms.UPDATE_UNIT, place_forms.GET_UNIT, place_forms.PARTS)),
     Page("GET", "/units/new", place_forms.show_add_unit, ADMINISTRATORS, (place_forms.PARTS,)),
     Page("POST", "/units/new", place_forms.add_unit, ADMINISTRATORS, (place_forms.ADD_UNIT, place_forms.PARTS)),
-    Page("GET", "/units", units.list_units, PEOPLE, units.LISTS, menu=(PORTFOLIO, units.HERE, "door")),
+    Page("GET", "/units", units.list_units, PEOPLE, units.LISTS, menu=(PORTFOLIO, units.HERE, "door"), views=True),
     Page("GET", "/units/panel", units.panel, PEOPLE, (units.LIST,), panel="Units"),
-    Page("GET", "/assets", assets.list_assets, PEOPLE, assets.LISTS, menu=(PORTFOLIO, assets.HERE, "box")),
+    Page("GET", "/assets", assets.list_assets, PEOPLE, assets.LISTS, menu=(PORTFOLIO, assets.HERE, "box"), views=True),
     Page("GET", "/assets/panel", assets.panel, PEOPLE, (assets.LIST,), panel="Assets"),
     Page("GET", "/assets/new", place_forms.show_add_asset, ADMINISTRATORS),
     Page("POST", "/assets/new", place_forms.add_asset, ADMINISTRATORS, (place_forms.ADD_ASSET,)),
@@ -221,7 +239,8 @@ PAGES = (
     Page("POST", "/assets/{asset_id}/status", place_forms.set_asset_status, ADMINISTRATORS,
          (place_forms.UPDATE_ASSET, place_forms.GET_ASSET)),
     # meters
-    Page("GET", "/meters", meters.list_meters, PEOPLE, meters.LISTS, menu=(PORTFOLIO, meters.HERE, "gauge")),
+    Page("GET", "/meters", meters.list_meters, PEOPLE, meters.LISTS, menu=(PORTFOLIO, meters.HERE, "gauge"),
+         views=True),
     Page("GET", "/meters/panel", meters.panel, PEOPLE, (meters.LIST,), panel="Meters"),
     Page("GET", "/meters/new", meter_forms.show_add, ADMINISTRATORS),
     Page("POST", "/meters/new", meter_forms.add, ADMINISTRATORS, (meter_forms.ADD,)),
@@ -237,7 +256,7 @@ PAGES = (
          (meter_forms.CORRECT, meters.GET, meter_forms.READING)),
     # vendors
     Page("GET", "/vendors", vendors.list_vendors, PEOPLE, (vendors.SEARCH, vendors.COUNT),
-         menu=(PORTFOLIO, vendors.HERE, "truck")),
+         menu=(PORTFOLIO, vendors.HERE, "truck"), views=True),
     Page("GET", "/vendors/panel", vendors.panel, PEOPLE, (vendors.GET,), panel="Vendor"),
     Page("GET", "/vendors/home", vendors.home, PEOPLE, (vendors.SEARCH, vendors.COUNT), panel="Vendors"),
     Page("GET", "/vendors/found", vendors.search_hits, PEOPLE, (vendors.SEARCH,), panel="Vendors"),
@@ -261,7 +280,8 @@ PAGES = (
     Page("POST", "/vendors/{vendor_id}/resume", vendor_actions.resume, ADMINISTRATORS,
          (vendor_actions.UPDATE, vendors.GET)),
     # people
-    Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people")),
+    Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people"),
+         views=True),
     Page("GET", "/people/found", people.search_hits, PEOPLE, (people.LIST,), panel="Staff"),
     Page("GET", people_picking.PATH, people_picking.pick, PEOPLE, people_picking.RPCS, panel="Staff"),
     Page("GET", "/staff/new", people_forms.show_add, ADMINISTRATORS),
@@ -277,7 +297,7 @@ PAGES = (
     # keys
     Page("GET", "/keys/home", keys.home, ADMINISTRATORS, (keys.LIST, keys.REQUESTS), panel="API keys"),
     Page("GET", "/keys", keys.list_keys, ADMINISTRATORS, (keys.LIST, keys.USAGE, keys.REQUESTS),
-         menu=(INTEGRATIONS, keys.HERE, "key")),
+         menu=(INTEGRATIONS, keys.HERE, "key"), views=True),
     Page("GET", "/keys/new", keys.show_mint, ADMINISTRATORS),
     Page("POST", "/keys/new", keys.mint, ADMINISTRATORS, (keys.MINT, keys.LIST, keys.USAGE, keys.REQUESTS)),
     Page("GET", "/keys/{key_id}", keys.show_key, ADMINISTRATORS, (keys.GET, keys.USAGE, keys.REQUESTS)),
@@ -319,7 +339,7 @@ PAGES = (
          (webhook_actions.REMOVE, endpoint.GET, endpoint.COUNT)),
     # Deliveries and events
     Page("GET", "/webhooks/{sub_id}/deliveries", deliveries.list_deliveries, ADMINISTRATORS,
-         (*deliveries.TABLE, deliveries.SUBSCRIPTION)),
+         (*deliveries.TABLE, deliveries.SUBSCRIPTION), views=True),
     Page("POST", "/webhooks/{sub_id}/deliveries/retry", deliveries.retry_selected, ADMINISTRATORS,
          (deliveries.RETRY_PARKED,)),
     Page("GET", "/webhooks/{sub_id}/deliveries/{event_id}", deliveries.show_delivery, ADMINISTRATORS,
@@ -331,16 +351,17 @@ PAGES = (
     Page("POST", "/webhooks/{sub_id}/deliveries/{event_id}/resend", deliveries.resend, ADMINISTRATORS,
          (deliveries.RESEND,)),
     Page("GET", "/events", events.list_events, ADMINISTRATORS, (events.LIST, *events.SHOWS),
-         menu=(INTEGRATIONS, events.HERE, "pulse")),
+         menu=(INTEGRATIONS, events.HERE, "pulse"), views=True),
     Page("GET", "/events/between", events.between, ADMINISTRATORS, (events.LIST,), panel="Activity"),
     Page("GET", "/events/panel", events.panel, PEOPLE, (events.LIST, events.OF_RECORD), panel="Webhook deliveries"),
     Page("GET", "/events/found", events.search_hits, ADMINISTRATORS, (events.LIST, events.GET), panel="Events"),
     Page("GET", "/events/{event_id}", events.show_event, ADMINISTRATORS, events.SHOWS),
     Page("GET", requests.PATH, requests.list_requests, ADMINISTRATORS, (requests.LIST,),
-         menu=(INTEGRATIONS, requests.HERE, "send")),
+         menu=(INTEGRATIONS, requests.HERE, "send"), views=True),
     Page("GET", "/requests/panel", requests.panel, ADMINISTRATORS, (requests.GET,), panel="API request"),
     # imports
-    Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down")),
+    Page("GET", imports.PATH, imports.list_imports, ADMINISTRATORS, menu=(INTEGRATIONS, imports.HERE, "down"),
+         views=True),
     Page("GET", "/imports/new", imports.show_new, ADMINISTRATORS),
     Page("POST", "/imports/new", imports.upload, ADMINISTRATORS, uploads=imports.FORM_BYTES_MAX),
     Page("GET", "/imports/{import_id}", imports.show_import, ADMINISTRATORS),
@@ -391,7 +412,8 @@ PAGES = (
          ADMINISTRATORS, (administrators.REVOKE, *administrators.SHOWS)),
     Page("GET", "/audit/panel", audit.panel, PEOPLE, audit.SHOWS, panel="History"),
     Page("GET", "/audit/recent", audit.recent, ADMINISTRATORS, (*audit.SHOWS, audit.EVENTS), panel="Recent activity"),
-    Page("GET", audit.PATH, audit.show_audit, ADMINISTRATORS, audit.SHOWS, menu=(COMPANY, audit.HERE, "log")),
+    Page("GET", audit.PATH, audit.show_audit, ADMINISTRATORS, audit.SHOWS, menu=(COMPANY, audit.HERE, "log"),
+         views=True),
     Page("GET", account.PATH, account.show_account, PEOPLE, account.SHOWS, due=True),
     Page("POST", "/account/password", account.change_password, PEOPLE, (account.PASSWORD, *account.SHOWS),
          due=True, is_secret=True),

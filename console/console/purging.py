@@ -1,8 +1,10 @@
-"""Deletes what the console keeps of ended sandboxes: imports with their files, and photos."""
+"""Deletes what the console keeps of ended sandboxes, and of people who have left: imports with their files, photos,
+saved views."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import asyncpg
 import sqlalchemy as sa
@@ -16,14 +18,46 @@ from chassis.writes.purging import CompanyRows
 from console import tables
 from console.files import Files
 from console.kit import photos
+from console.saved_views import SavedViews
+from makeready.identity.v1 import actors_pb2
 from makeready.identity.v1 import identity_pb2 as pb
 
-LOOK_SECONDS = 30.0
+LOOK_SECONDS, LOOK_AT_PEOPLE_SECONDS = 30.0, 3600.0
 
 log = structlog.stdlib.get_logger(__name__)
 _FILES = Statement(
     sa.select(tables.job.c.stored_as).where(tables.job.c.company_id == param("company_id", sa.BigInteger))
 )
+
+
+class PeoplePurge:
+    """Removes the saved views that only a person could see who is not active any more."""
+
+    def __init__(self, gateway: ServiceClient, views: SavedViews) -> None:
+        self._gateway, self._views = gateway, views
+
+    async def run(self) -> None:
+        """Looks until cancelled."""
+        while True:
+            try:
+                await self.purge()
+            except (Refusal, Unavailable) as error:
+                log.warning("purge_waits", reason=str(error))
+            except Exception:  # it is tried again: nobody else would
+                log.exception("purge_failed")
+            await asyncio.sleep(LOOK_AT_PEOPLE_SECONDS)
+
+    async def purge(self) -> None:
+        """Asks the gateway who is active, of all who have views."""
+        after = (0, "")
+        while people := await self._views.people(after):
+            after = people[-1]
+            for company_id, rows in itertools.groupby(people, key=lambda row: row[0]):
+                actors = [actor for _, actor in rows]
+                request = actors_pb2.ListActivePeopleRequest(company_id=company_id, actors=actors)
+                active = await self._gateway.call(request, actors_pb2.ListActivePeopleResponse)
+                for actor in set(actors) - set(active.actors):
+                    await self._views.forget(company_id, actor)
 
 
 class SandboxPurge:

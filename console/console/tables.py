@@ -71,3 +71,55 @@ reject = sa.Table(
     # UTF-8 with lone surrogates for bytes that are no text.
     sa.Column("text", sa.LargeBinary, nullable=False),
 )
+
+# A list with filters that a person has saved under a name.
+saved_view = sa.Table(
+    "saved_view",
+    metadata,
+    sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("company_id", sa.BigInteger, nullable=False),
+    # As in the audit log, "administrator:7" or "staff:7".
+    sa.Column("person", sa.Text, nullable=False),
+    # The token of the form that saved it: a form that is sent twice saves one view.
+    sa.Column("act", sa.Text, nullable=False),
+    # The list's path in pages.py, and what its address has after "?".
+    sa.Column("list", sa.Text, nullable=False),
+    sa.Column("query", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("is_shared", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.UniqueConstraint("company_id", "act", name="saved_view_act"),
+    sa.UniqueConstraint("company_id", "list", "person", "name", name="saved_view_name"),
+)
+
+# The view with which a list opens for a person: their own one, or one that is shared.
+default_view = sa.Table(
+    "default_view",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True),
+    sa.Column("person", sa.Text, primary_key=True),
+    sa.Column("list", sa.Text, primary_key=True),
+    sa.Column("view_id", sa.BigInteger, sa.ForeignKey("saved_view.id", ondelete="CASCADE"), nullable=False),
+)
+sa.Index("default_view_of", default_view.c.view_id)
+
+# What a person did to several records at once, for a day: Undo reads here what the records were before.
+bulk_act = sa.Table(
+    "bulk_act",
+    metadata,
+    sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
+    sa.Column("company_id", sa.BigInteger, nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    # The token of the form: each record's write has a key derived from it.
+    sa.Column("act", sa.Text, nullable=False),
+    # Its path in pages.py, and its name there: "/tickets/bulk", "assign".
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    # The changed fields of each record before and after it, as JSON; `after` is {} until all writes are over.
+    sa.Column("before", sa.Text, nullable=False),
+    sa.Column("after", sa.Text, nullable=False, server_default="{}"),
+    sa.Column("began_at", TIME, nullable=False, server_default=CLOCK),
+    sa.Column("ended_at", TIME),
+    sa.Column("undone_at", TIME),
+    sa.UniqueConstraint("company_id", "act", name="bulk_act_act"),
+)
+sa.Index("bulk_act_began", bulk_act.c.began_at)

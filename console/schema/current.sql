@@ -1,3 +1,33 @@
+CREATE TABLE public.bulk_act (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    person text NOT NULL,
+    act text NOT NULL,
+    path text NOT NULL,
+    name text NOT NULL,
+    before text NOT NULL,
+    after text DEFAULT '{}'::text NOT NULL,
+    began_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    undone_at timestamp with time zone
+);
+
+ALTER TABLE public.bulk_act ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.bulk_act_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.default_view (
+    company_id bigint NOT NULL,
+    person text NOT NULL,
+    list text NOT NULL,
+    view_id bigint NOT NULL
+);
+
 CREATE TABLE public.job (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -44,6 +74,35 @@ CREATE TABLE public.reject (
     text bytea NOT NULL
 );
 
+CREATE TABLE public.saved_view (
+    id bigint NOT NULL,
+    company_id bigint NOT NULL,
+    person text NOT NULL,
+    act text NOT NULL,
+    list text NOT NULL,
+    query text NOT NULL,
+    name text NOT NULL,
+    is_shared boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE public.saved_view ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.saved_view_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY public.bulk_act
+    ADD CONSTRAINT bulk_act_act UNIQUE (company_id, act);
+
+ALTER TABLE ONLY public.bulk_act
+    ADD CONSTRAINT bulk_act_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.default_view
+    ADD CONSTRAINT default_view_pkey PRIMARY KEY (company_id, person, list);
+
 ALTER TABLE ONLY public.job
     ADD CONSTRAINT job_act UNIQUE (company_id, act);
 
@@ -53,11 +112,27 @@ ALTER TABLE ONLY public.job
 ALTER TABLE ONLY public.reject
     ADD CONSTRAINT reject_pkey PRIMARY KEY (job_id, number);
 
+ALTER TABLE ONLY public.saved_view
+    ADD CONSTRAINT saved_view_act UNIQUE (company_id, act);
+
+ALTER TABLE ONLY public.saved_view
+    ADD CONSTRAINT saved_view_name UNIQUE (company_id, list, person, name);
+
+ALTER TABLE ONLY public.saved_view
+    ADD CONSTRAINT saved_view_pkey PRIMARY KEY (id);
+
+CREATE INDEX bulk_act_began ON public.bulk_act USING btree (began_at);
+
+CREATE INDEX default_view_of ON public.default_view USING btree (view_id);
+
 CREATE INDEX job_of_company ON public.job USING btree (company_id, id);
 
 CREATE INDEX job_to_do ON public.job USING btree (id) WHERE ((state = 'reading'::text) OR (state = 'checking'::text) OR (state = 'running'::text));
 
 CREATE INDEX job_uploaded ON public.job USING btree (uploaded_at);
+
+ALTER TABLE ONLY public.default_view
+    ADD CONSTRAINT default_view_view_id_fkey FOREIGN KEY (view_id) REFERENCES public.saved_view(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.reject
     ADD CONSTRAINT reject_job_id_fkey FOREIGN KEY (job_id) REFERENCES public.job(id) ON DELETE CASCADE;

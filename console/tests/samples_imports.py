@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import asyncpg
 
@@ -131,7 +132,8 @@ REAL = (
 
 
 async def fill(url: str) -> None:
-    """Adds the imports: 1, under way; 2, of company 2; 3, hostile; from 4 on one in each state."""
+    """Adds the imports: 1, under way; 2, of company 2; 3, hostile; from 4 on one in each state. And saved views, all of
+    them shared: 1; 2, of company 2; 3, hostile."""
     connection = await asyncpg.connect(url)
     jobs = (_job(1, "a", "running", "Dana"), _job(2, "b", "done", "Olga"), _job(1, "c", "done", HOSTILE))
     try:
@@ -144,6 +146,16 @@ async def fill(url: str) -> None:
             )
         parts = [(1, 1, b"reject_line,id\n"), (1, 2, b"17,x\n"), (3, 1, HOSTILE.encode()), (10, 1, b"reject_line\n")]
         await connection.executemany("INSERT INTO reject VALUES ($1, $2, '', $3)", parts)
+        views = [
+            (1, "a", "priority=Emergency&order=oldest", "Emergencies"),
+            (2, "b", "priority=Low", "Olga’s"),
+            (1, "c", f"q={quote(HOSTILE)}&view=%00&property=1%27--", HOSTILE),
+        ]
+        await connection.executemany(
+            "INSERT INTO saved_view (company_id, person, act, list, query, name, is_shared)"
+            " VALUES ($1, 'administrator:9', $2, '/tickets', $3, $4, true)",
+            views,
+        )
         # Another process works on it, so that a cancellation does not end it at once.
         await connection.execute("UPDATE job SET runner = 'other', lease_until = '2100-01-01' WHERE id = 1")
     finally:

@@ -25,6 +25,7 @@ from testkit.patience import PATIENCE_SECONDS, eventually
 
 from .samples_deliveries import EVENT
 from .stubs import PASSWORD, Stubs, ago
+from .test_bulk import Tickets
 from .test_ticket_acts import becomes
 from .test_walks import path_of
 
@@ -146,11 +147,83 @@ async def test_what_is_written_stays_while_the_page_is_live(chromium: Chromium, 
         await browser_tab.open("/tickets")
         await page.check("#tick-102")
         await page.evaluate("document.body.dispatchEvent(new CustomEvent('ticket_search'))")
-        await page.click("text=Assign selected")
-        assert page.url.endswith("/tickets/assign?back=%2Ftickets&ticket=102")
+        await page.click(".bulk >> text=Assign")
+        assert page.url.endswith("/tickets/bulk?back=%2Ftickets&ticket=102&do=assign")
         assert browser_tab.said == []
     finally:
         await context.close()
+
+
+async def test_ten_tickets_are_assigned_in_four_clicks_and_undone(
+    chromium: Chromium, console: str, stubs: Stubs
+) -> None:
+    """What another person has changed before the undo stays as it is, and is named."""
+    desk = Tickets(stubs)
+    context = await chromium.new_context()
+    try:
+        browser_tab = await tab(context, console)
+        await browser_tab.sign_in("hanh@demo.example", "/tickets")
+        page = browser_tab.page
+        assert await page.locator(".bulk").is_hidden(), "nothing is selected"
+        await page.check("input[data-picks=ticket]")
+        assert await page.locator(".bulk .selected").evaluate(
+            "count => getComputedStyle(count, '::before').content !== 'none'"
+        )
+        before = {n: row.assignee_id for n, row in desk.rows.items()}
+        ids = [
+            int(value)
+            for value in await page.locator("input[name=ticket]").evaluate_all("all => all.map(e => e.value)")
+        ]
+        assert len(ids) == 10
+        box = await page.locator(".bulk").bounding_box()
+        assert box is not None and box["y"] + box["height"] <= await page.evaluate("innerHeight"), "it sticks"
+        await page.click(".bulk >> text=Assign")  # 1; the list of a select is the second click, its row the third
+        await page.select_option("#f-assignee_id", "8")
+        await page.click("button >> text=Assign 10 tickets")  # 4
+        await page.locator("text=10 tickets: assignment changed.").wait_for()
+        assert {desk.rows[n].assignee_id for n in ids} == {8}
+        desk.rows[102].assignee_id = 10
+        await page.click("button >> text=Undo")
+        await page.locator("h2 >> text=Left as they are now").wait_for()
+        remaining = await page.inner_text("ul.lines")
+        assert (
+            desk.rows[102].title in remaining and "It was changed meanwhile" in remaining and remaining.count("#") == 1
+        )
+        assert {n: desk.rows[n].assignee_id for n in ids if n != 102} == {n: before[n] for n in ids if n != 102}
+        assert desk.rows[102].assignee_id == 10 and browser_tab.said == []
+    finally:
+        await context.close()
+
+
+async def test_a_view_is_saved_shared_and_opens_from_the_menu(chromium: Chromium, console: str, stubs: Stubs) -> None:
+    people = [await chromium.new_context() for _ in range(3)]
+    try:
+        saver, colleague, stranger = [await tab(context, console) for context in people]
+        await saver.sign_in("hanh@demo.example", "/tickets?priority=Low")
+        await saver.page.click("summary >> text=Save view")
+        await saver.page.fill("#f-name", "Small things")
+        await saver.page.check("text=Share with everyone")
+        await saver.page.check("text=Open the list with this view")
+        await saver.page.click("button >> text=Save view")
+        await saver.page.locator(".chip.on >> text=Small things").wait_for()
+        await saver.open("/")
+        await saver.page.click("nav.nav >> text=Tickets")
+        await saver.page.wait_for_url("**/tickets?priority=Low")
+        await saver.page.click(".views >> text=Standard")
+        await saver.page.wait_for_url("**/tickets")
+        await colleague.sign_in("dana@demo.example", "/tickets")
+        await colleague.page.click(".views >> text=Small things")
+        await colleague.page.wait_for_url("**/tickets?priority=Low")
+        await colleague.page.click("text=Edit view")
+        await colleague.page.click("button >> text=Remove view")
+        await colleague.page.locator("text=View “Small things” removed.").wait_for()
+        await stranger.sign_in("olga@other.example", "/tickets")
+        assert await stranger.page.locator(".views >> text=Small things").count() == 0
+        assert await stranger.page.locator(".views >> text=Olga’s").count() == 1
+        assert saver.said == colleague.said == stranger.said == []
+    finally:
+        for context in people:
+            await context.close()
 
 
 async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: str, stubs: Stubs) -> None:

@@ -121,10 +121,11 @@ def test_the_secret_of_a_browser_is_over_a_day_after_the_session() -> None:
 
 @given(st.text(max_size=200))
 def test_a_flash_message_is_read_by_its_session_alone(text: str) -> None:
-    value = flash.sealed(text, "session")
-    assert flash.unsealed(value, "session") == text
-    assert flash.unsealed(value, "other") == "" and flash.unsealed(value + "x", "session") == ""
-    assert flash.unsealed(text, "session") == ""
+    message = flash.Flash(text, flash.Undo("/tickets/bulk/undo", 7, "/tickets"), "token")
+    value = flash.sealed(message, "session")
+    assert flash.unsealed(value, "session") == message
+    assert flash.unsealed(value, "other") == flash.unsealed(value + "x", "session") == flash.Flash()
+    assert flash.unsealed(text, "session") == flash.Flash()
 
 
 @given(st.text(max_size=40))
@@ -423,7 +424,7 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
         _page("/hangs", hangs), _page("/loops", loops), _page("/other", shows, ADMINISTRATORS),
     ]  # fmt: skip
     nothing: Any = None
-    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing, b"key")
+    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing, nothing, nothing, b"key")
     site = Site("http://x", "", nothing, nothing, *fixed)
     page, session = _page("/units/{unit_id}", shows, panel=""), BrowserSession(lambda: NOW)
     context = PageContext(make_mocked_request("GET", "/units/17?a=1"), site, page, "id", session)

@@ -206,39 +206,6 @@ async def test_the_same_form_again_is_no_second_change(staff: Browser, stubs: St
     assert not stubs.called(COMMANDS + "UpdateTicket") and not stubs.called(COMMANDS + "AssignTicket")
 
 
-async def test_several_tickets_are_assigned_by_an_act_each(staff: Browser, stubs: Stubs) -> None:
-    page = await staff.get("/tickets?priority=High")
-    assert '<form id="assign" action="/tickets/assign">' in page.text and 'name="ticket" value="102"' in page.text
-    back = staff.page and "/tickets?priority=High"
-    page = await staff.get(
-        "/tickets/assign?ticket=86&ticket=102&ticket=86&ticket=x&ticket=999&back=/tickets?priority=High"
-    )
-    assert "Assign 2 tickets" in page.words and "· José Luis Fernández" in page.words
-    act, seen = staff.form("/tickets/assign")["act"], {"seen.86": "9.0", "seen.102": "7.0"}
-    form = [("act", act), ("back", back), ("ticket", "86"), ("ticket", "102"), *seen.items()]
-    for more, right in (((), "Choose a staff member"), ((("clear", "status"),), "no choice")):
-        reply = await staff.post("/tickets/assign", [*form, *more])
-        assert reply.status == 422 and right in reply.words
-    assert not stubs.called(COMMANDS + "AssignTicket")
-    reply = await staff.post("/tickets/assign", [*form, ("assignee_id", "8")])
-    await done(staff, reply, "2 tickets assigned.", str(back))
-    first, second = sorted(stubs.called(COMMANDS + "AssignTicket"), key=lambda request: request.ticket_id)
-    assert (first.idempotency_key, second.idempotency_key) == (f"{act}.86", f"{act}.102")
-    assert (first.assignee_id, first.from_assignee_id, second.from_assignee_id) == (8, 9, 7)
-
-    def one_is_refused(request: Any, _who: Any) -> Any:
-        if request.ticket_id == 86:
-            raise Refusal(422, "invalid_request", "Ada Byrne has the ticket now.", "from_assignee_id")
-        return pb.AssignTicketResponse()
-
-    stubs.answers[COMMANDS + "AssignTicket"] = one_is_refused
-    reply = await staff.post("/tickets/assign", [*form, ("clear", "assignee_id")])
-    assert reply.status == 422 and "1 of 2 assigned" in reply.words and "Ada Byrne has the ticket now." in reply.words
-    assert 'name="ticket" value="86"' in reply.text and 'name="ticket" value="102"' not in reply.text
-    reply = await staff.post("/tickets/assign", [("act", act), ("back", "//evil.example"), ("assignee_id", "8")])
-    assert reply.status == 422 and "No tickets selected" in reply.words and "evil" not in reply.text
-
-
 async def test_a_ticket_is_opened_where_no_other_says_the_same(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/tickets/new?unit_id=15&title=Water+is+cold&category=nonsense")
     assert '<option value="1" selected' in page.text and '<option value="15" selected' in page.text

@@ -52,6 +52,7 @@ VALUES = {
     "ticket_id": "102",
     "party_id": "1",
     "pm_task_id": "31",
+    "view_id": "1",
 }
 # The values of the records with hostile texts.
 HOSTILES = {
@@ -75,6 +76,7 @@ HOSTILES = {
     "ticket_id": "103",
     "party_id": "9",
     "pm_task_id": "32",
+    "view_id": "3",
 }
 # Pages with hostile texts in what the samples answer.
 HOSTILE_PAGES = (
@@ -92,7 +94,8 @@ HOSTILE_PAGES = (
         "/tickets/103/work-order",
         "/tickets/103/edit",
         "/tickets/103/assign",
-        "/tickets/assign?ticket=103",
+        "/tickets/bulk?do=assign&ticket=103",
+        "/views/3",
         "/tickets/new?unit_id=15",
         "/tickets/alike?unit_id=15",
         "/pm-tasks",
@@ -291,7 +294,11 @@ async def test_an_act_is_taken_from_its_own_form_alone(
         assert [reply.status for reply in tries] == [403] * len(tries), name(page)
         reply = await browser.request("POST", path, json={"act": good}, headers={"Origin": browser.url})
         assert reply.status == 415, name(page)
-        by_itself = {"identity.SessionsService/GetSession", "identity.CompaniesService/ListSandboxesToPurge"}
+        by_itself = {
+            "identity.SessionsService/GetSession",
+            "identity.CompaniesService/ListSandboxesToPurge",
+            "identity.ActorsService/ListActivePeople",
+        }
         assert {call.rpc for call in stubs.calls} <= by_itself, name(page)
 
 

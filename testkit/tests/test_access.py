@@ -40,6 +40,7 @@ IMPORTS = {
 AS_SERVICE = {
     **{f"CompanyClockService/{rpc}": {"gateway"} for rpc in ("NextDue", "SetClock", "DoDue", "Settle")},
     "CompanyPurgeService/CountCompanyRows": {"gateway"},
+    "ActorsService/ListActivePeople": {"console"},
     "CompaniesService/ListSandboxesToPurge": {"console"},
     "CompaniesService/ReportSandboxPurge": {"console"},
     "SandboxCopiesService/CopyPlaces": {"gateway"},

@@ -39,7 +39,12 @@ LISTING = Listing(
 )
 COMMANDS = (
     RpcCommand("open", _DESK["OpenTicket"], "open a ticket of a property, for staff or a resident"),
-    RpcCommand("update", _DESK["UpdateTicket"], "correct what a ticket says, or its unit or asset"),
+    RpcCommand(
+        "update",
+        _DESK["UpdateTicket"],
+        "correct what a ticket says, or its unit or asset",
+        hidden=("from_priority", "from_category"),
+    ),
     RpcCommand(
         "assign",
         _DESK["AssignTicket"],

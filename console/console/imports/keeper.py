@@ -19,7 +19,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import Gauge
 
-from chassis.db.database import DatabaseUnavailable
+from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.revisions import open_migrated
 from chassis.refusals import Unavailable
 from console.files import Files
@@ -70,6 +70,12 @@ class Keeper:
         """Opens the database: see `open_migrated`, also for what it raises."""
         await open_migrated(self.jobs.database, head)
         self.is_open = True
+
+    def open_database(self) -> Database:
+        """The console's own database. Raises DatabaseUnavailable before it is open."""
+        if not self.is_open:
+            raise DatabaseUnavailable("the console's database is not open")
+        return self.jobs.database
 
     async def run(self) -> None:
         """Works until cancelled. Tasks under way then end, and another console goes on with them at once."""

@@ -14,9 +14,11 @@ from aiohttp import web
 from markupsafe import Markup
 from multidict import MultiDict, MultiDictProxy
 
+from console.bulk_acts import BulkActs
 from console.files import Files
 from console.kit import calls, flash, form_tokens, links, live
 from console.kit.browser_session import BrowserSession
+from console.kit.flash import Flash, Undo
 from console.kit.live_regions import LiveRegions
 from console.kit.navigation import Navigation
 from console.kit.rpcs import PageRpcs
@@ -24,6 +26,8 @@ from console.kit.sessions import Sessions
 from console.kit.statics import Statics
 from console.kit.times import Wall
 from console.kit.uploads import Uploads
+from console.kit.views import ListViews
+from console.saved_views import SavedViews
 
 COOKIE_YEAR = 365 * 86400
 THEME_COOKIE = "__Host-makeready-theme"
@@ -44,7 +48,7 @@ class Page:
     panel: the name of a part of other pages, "Tickets", that they show by `panels.include`; empty: it is a whole page.
     uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
     in_sandboxes: the menu of a live company leaves it out. is_secret: its form has a password, a code or a key, and is
-    kept nowhere.
+    kept nowhere. views: it is a list whose filters people can save.
     """
 
     method: str
@@ -58,6 +62,7 @@ class Page:
     uploads: int = 0
     in_sandboxes: bool = False
     is_secret: bool = False
+    views: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Site:
     now: Callable[[], datetime.datetime]
     live: live.Live
     files: Files
+    saved_views: SavedViews
+    bulk_acts: BulkActs
     key: bytes
     """The console's own, which browsers' secrets are sealed with."""
 
@@ -94,6 +101,8 @@ class PageContext:
     panel_query: Mapping[str, str] | None = None
     """The query of a panel that another page includes; None for the page that the browser asked for."""
     live_regions: LiveRegions = field(default_factory=LiveRegions)
+    views: ListViews | None = None
+    """The saved views of a list; None for another page, and while they cannot be read."""
 
     # The request
 
@@ -191,27 +200,24 @@ class PageContext:
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html", status=status)
 
-    def redirect(self, path: str, message: str = "") -> web.Response:
-        """To another page after an action (303). message: one sentence that the next page shows once."""
+    def redirect(self, path: str, message: str = "", undo: Undo | None = None) -> web.Response:
+        """To another page after an action (303). message: one sentence that the next page shows once, with a button
+        for the undo."""
         if message or form_tokens.FIELD in self.form:
-            text = f"{self.form.get(form_tokens.FIELD, '')[: form_tokens.CHARACTERS_MAX]} {message}"
-            self.cookies[flash.COOKIE] = flash.sealed(text, self.session.secret), flash.SECONDS
+            token = self.form.get(form_tokens.FIELD, "")[: form_tokens.CHARACTERS_MAX]
+            sealed = flash.sealed(Flash(message, undo, token), self.session.secret)
+            self.cookies[flash.COOKIE] = sealed, flash.SECONDS
         return web.Response(status=303, headers={"Location": path})
-
-    def _flash(self) -> str:
-        """The message that the page before left for this one."""
-        return self._said().partition(" ")[2]
 
     def _done(self, status: int) -> str:
         """The token of the form whose act has succeeded: the browser drops its draft."""
         if self.request.method == "POST":
             return self.form.get(form_tokens.FIELD, "") if status < 400 else ""
-        return self._said().partition(" ")[0]
+        return self._flash().token
 
-    def _said(self) -> str:
-        """What the page before left for this one: the token of its form, and its message. What an open page asks for by
-        itself leaves it there."""
+    def _flash(self) -> Flash:
+        """What the page before left for this one. What an open page asks for by itself leaves it there."""
         if flash.COOKIE not in self.request.cookies or "X-Live" in self.request.headers:
-            return ""
+            return Flash()
         self.cookies.setdefault(flash.COOKIE, ("", 0))
         return flash.unsealed(self.request.cookies[flash.COOKIE], self.session.secret)

@@ -1,11 +1,13 @@
-"""The flash message: one sentence about what was done, which the next page shows once. A cookie carries it, with an
-HMAC, so that the browser cannot change it."""
+"""The flash message: one sentence about what was done, which the next page shows once, perhaps with a button that
+undoes it. A cookie carries it, with an HMAC, so that the browser cannot change it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import json
+from typing import NamedTuple
 
 COOKIE = "__Host-makeready-said"
 SECONDS = 60
@@ -13,22 +15,52 @@ CHARACTERS_MAX = 600
 """Browsers drop a cookie of more than 4,096 bytes, and proxies refuse it."""
 
 
-def sealed(message: str, secret: str) -> str:
+class Undo(NamedTuple):
+    """A bulk act that can be undone. path: of the act's undo in pages.py; act_id: which act; back: where it leads."""
+
+    path: str
+    act_id: int
+    back: str
+
+
+class Flash(NamedTuple):
+    """What the next page says. token: of the form whose act has succeeded."""
+
+    words: str = ""
+    undo: Undo | None = None
+    token: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+
+def sealed(flash: Flash, secret: str) -> str:
     """The cookie's value; `unsealed` reads it. secret: the session's."""
-    if len(message) > CHARACTERS_MAX:
-        message = message[: CHARACTERS_MAX - 2] + " …"
-    digest = hmac.digest(secret.encode(), b"said" + message.encode(), hashlib.sha256)
-    return f"{_encoded(message.encode())}.{_encoded(digest)}"
+    words = flash.words
+    if len(words) > CHARACTERS_MAX:
+        words = words[: CHARACTERS_MAX - 2] + " …"
+    value = json.dumps([words, flash.token, *(flash.undo or ())], ensure_ascii=False).encode()
+    return f"{_encoded(value)}.{_encoded(_digest(value, secret))}"
 
 
-def unsealed(value: str, secret: str) -> str:
-    """The message; empty if it is none of this session's."""
-    encoded, _, _ = value.partition(".")
+def unsealed(text: str, secret: str) -> Flash:
+    """The message; an empty one if it is none of this session's."""
+    encoded, _, digest = text.partition(".")
     try:
-        message = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        value = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
     except ValueError:
-        return ""
-    return message if hmac.compare_digest(sealed(message, secret).encode(), value.encode(errors="replace")) else ""
+        return Flash()
+    if not hmac.compare_digest(_encoded(_digest(value, secret)).encode(), digest.encode(errors="replace")):
+        return Flash()
+    try:
+        words, token, *undo = json.loads(value)
+    except ValueError:  # of the release before
+        return Flash()
+    return Flash(words, Undo(*undo) if undo else None, token)
+
+
+def _digest(value: bytes, secret: str) -> bytes:
+    return hmac.digest(secret.encode(), b"said" + value, hashlib.sha256)
 
 
 def _encoded(value: bytes) -> str:

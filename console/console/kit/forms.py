@@ -167,7 +167,7 @@ class Form:
         if descriptor.has_presence and not self.message.HasField(name):
             return ""
         if descriptor.enum_type is not None:
-            return _label(descriptor.enum_type.values_by_number[value]) if value else ""
+            return label(descriptor.enum_type.values_by_number[value]) if value else ""
         if descriptor.type == FieldDescriptor.TYPE_MESSAGE:
             return self._day_or_minute(name, value.ToDatetime(datetime.UTC))
         if self.fields[name].kind == "datetime" and value:
@@ -257,7 +257,7 @@ def filled(message: Message, values: Mapping[str, Any]) -> Message:
         enum = message.DESCRIPTOR.fields_by_name[name].enum_type
         stored = value
         if enum is not None:
-            stored = next((member.number for member in enum.values if member.number and _label(member) == value), None)
+            stored = next((member.number for member in enum.values if member.number and label(member) == value), None)
         if stored is not None:
             setattr(message, name, stored)
     return message
@@ -286,7 +286,7 @@ def _completed(field: Field, descriptor: Any) -> Field:
     """The field with its kind and its choices from the proto."""
     choices, kind = field.choices, field.kind
     if descriptor.enum_type is not None and not choices:
-        choices = [(_label(value), _label(value)) for value in descriptor.enum_type.values if value.number]
+        choices = [(label(value), label(value)) for value in descriptor.enum_type.values if value.number]
     if not kind:
         if descriptor.is_repeated:
             kind = "checkboxes"
@@ -305,14 +305,15 @@ def _completed(field: Field, descriptor: Any) -> Field:
     return replace(field, kind=kind, choices=tuple(choices))
 
 
-def _label(value: Any) -> str:
+def label(value: Any) -> str:
+    """An enum's value in the contract's own word."""
     return str(value.GetOptions().Extensions[options_pb2.label]) or str(value.name).rpartition("_")[2].lower()
 
 
 def _value(field: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> Any:
     if descriptor.enum_type is not None:
         for value in descriptor.enum_type.values:
-            if value.number and _label(value) == text:
+            if value.number and label(value) == text:
                 return value.number
         raise ValueError(f"{field.label} is none of the choices.")
     if field.choices and text not in {value for value, _ in field.choices}:

@@ -24,6 +24,8 @@ PAGES = {
     "notice": "/notices/{notice_id}",
 }
 PATH_CHARACTERS_MAX = 500
+DEFAULT = "default"
+"""In the address of a list that is opened from the menu: it opens with the person's default view, if there is one."""
 
 
 def of_record(kind: str, record_id: int, paths: Collection[str]) -> str:

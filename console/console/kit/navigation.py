@@ -35,16 +35,19 @@ class Line(Protocol):
     def menu(self) -> tuple[str, str, str] | None: ...
     @property
     def in_sandboxes(self) -> bool: ...
+    @property
+    def views(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the menu."""
+    """An entry of the menu. address: its path; of a list with saved views, the one that opens the default view."""
 
     path: str
     group: str
     words: str
     icon: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Navigation:
         """The entries by group, in the order of MENU."""
         groups: dict[str, list[Entry]] = {}
         entries = [
-            Entry(line.path, *line.menu)
+            Entry(line.path, *line.menu, f"{line.path}?{links.DEFAULT}=1" if line.views else line.path)
             for line in self.lines
             if line.menu and self.kind in line.kinds and (self.is_sandbox or not line.in_sandboxes)
         ]
@@ -75,7 +78,7 @@ class Navigation:
         entries = [entry for group in self.menu.values() for entry in group]
         chosen = [entry for entry in entries if entry.path in SHORTCUTS] or entries[:1]
         of_staff = STAFF_SHORTCUTS if self.kind == STAFF else {}
-        return [(entry, *of_staff.get(entry.path, (entry.words, entry.path))) for entry in chosen]
+        return [(entry, *of_staff.get(entry.path, (entry.words, entry.address))) for entry in chosen]
 
     def opens(self, path: str) -> bool:
         """Whether the person may open the page with this path, as pages.py spells it: a link elsewhere asks first."""

@@ -619,3 +619,19 @@ async def test_actors_have_names_within_their_company(operator: Operator, compan
     assert not (await operator("BatchGetActors", actors_pb2.BatchGetActorsRequest(actors=actors), who=other)).actors
     many = actors_pb2.BatchGetActorsRequest(actors=["staff:1"] * 501)
     assert (await refused(operator("BatchGetActors", many, who=who))).status == 400
+
+
+async def test_the_console_learns_which_people_are_active(
+    operator: Operator, company_id: int, console: Console
+) -> None:
+    who = await operator.administrators_identity(company_id)
+    ada, bo = [
+        (await operator("AddStaff", desk.AddStaffRequest(idempotency_key=name, name=name), who=who)).staff.staff_id
+        for name in ("Ada", "Bo")
+    ]
+    await operator("EndStaff", desk.EndStaffRequest(idempotency_key="e", staff_id=bo), who=who)
+    actors = [who.actor, f"staff:{bo}", f"staff:{ada}", f"staff:{2**60}", "caller:1", "operator"]
+    request = actors_pb2.ListActivePeopleRequest(company_id=company_id, actors=actors)
+    assert (await console.as_itself(request)).actors == [who.actor, f"staff:{ada}"]
+    request.company_id = await operator.company()
+    assert not (await console.as_itself(request)).actors

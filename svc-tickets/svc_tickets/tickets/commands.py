@@ -39,6 +39,11 @@ _ASSIGNMENT: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ..
     ("assignee_id", "from_assignee_id"),
     ("vendor_id", "from_vendor_id"),
 )
+# Fields of a correction, each with the one that says what the person saw there.
+_SEEN: tuple[tuple[str, Literal["from_priority", "from_category"]], ...] = (
+    ("priority", "from_priority"),
+    ("category", "from_category"),
+)
 _CORRECTIONS = EditableFields(
     inputs.TicketOpening,
     *("title", "category", "priority", "permission_to_enter"),
@@ -111,6 +116,10 @@ class TicketCommandsService:
         async def correct(command: Command, ticket: Record, _at: datetime.datetime) -> Mapping[str, object]:
             fields.check_version(request.version if request.HasField("version") else None, ticket["version"])
             after = dict(corrections)
+            for name, seen_field in _SEEN:
+                # A value that has come true meanwhile is no conflict.
+                if request.HasField(seen_field) and after.get(name) != ticket[name]:
+                    fields.check_value_seen(name, getattr(request, seen_field), ticket[name])
             if "description" in after:
                 after["description"] = after["description"] or ""
             place = (ticket["property_id"], corrections.get("unit_id"), corrections.get("asset_id"))

@@ -70,6 +70,24 @@ async def test_a_correction_of_an_older_version_is_refused(client: Any, staff: A
     assert (json.loads(answer)["title"], json.loads(answer)["priority"]) == ("Mine", "High")
 
 
+async def test_a_priority_that_has_moved_is_not_moved_by_who_saw_the_old_one(
+    client: Any, staff: Any, administrator: Any
+) -> None:
+    ticket_id = await opened(client)
+    raised = {"ticket_id": ticket_id, "priority": "High", "from_priority": "Medium"}
+    await run_command(client, "UpdateTicket", staff, **raised)
+    await run_command(client, "UpdateTicket", administrator, **raised)  # it has come true, which is no conflict
+    refused = await refusal_of(run_command(client, "UpdateTicket", administrator, **raised | {"priority": "Low"}))
+    assert (refused.status, refused.field) == (422, "from_priority")
+    assert refused.message == "Another person has set the priority to High meanwhile; look at it again."
+    moved = {"ticket_id": ticket_id, "category": "Leak", "from_category": "Pest Control", "priority": "Low"}
+    refused = await refusal_of(run_command(client, "UpdateTicket", administrator, **moved))
+    assert (refused.status, refused.field) == (422, "from_category")
+    assert json.loads(await served(client, ticket_id))["priority"] == "High", (
+        "nothing of a refused correction is stored"
+    )
+
+
 @pytest.mark.parametrize(
     ("sent", "status", "about"),
     [

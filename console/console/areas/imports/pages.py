@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import msgspec
 from aiohttp import web
 
-from chassis.db.database import DatabaseUnavailable
 from chassis.refusals import Refusal
 from console.areas.imports import matching
 from console.files import FileSizeError
@@ -54,8 +53,7 @@ STATE_WORDS = {
 def _jobs(context: PageContext) -> Jobs:
     """Raises DatabaseUnavailable while the console's database is away."""
     keeper = context.request.app[KEEPER]
-    if not keeper.is_open:
-        raise DatabaseUnavailable("the console's database is not open")
+    keeper.open_database()
     return keeper.jobs
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -12,11 +11,10 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.areas.tickets import filters
 from console.areas.tickets.words import REASON_CHOICES, number_of
-from console.kit import links, pickers
-from console.kit.calls import together
+from console.kit import pickers
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
-from console.kit.texts import _, ngettext
+from console.kit.texts import _
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
 
@@ -25,12 +23,9 @@ STATUS = "tickets.TicketCommandsService/SetTicketStatus"
 ASSIGN = "tickets.TicketCommandsService/AssignTicket"
 UPDATE = "tickets.TicketCommandsService/UpdateTicket"
 GET = "tickets.TicketViewsService/GetTicketDetails"
-SEVERAL = "tickets.TicketViewsService/BatchGetTickets"
-ASSIGN_PATH = f"{filters.PATH}/assign"
 
 HERE = "Tickets"
 NOTE_WORDS = "5"
-SEVERAL_MAX, AT_ONCE = 50, 8
 STATUSES = filters.CHOICES["status"][1]
 COMPLETED, CANCELLED = "Completed", "Cancelled"
 # The moves that a page offers besides Complete and Cancel, by the present status: the target, its icon and its words.
@@ -42,7 +37,6 @@ MOVES: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "Cancelled": (("Open", "o", _("Reopen")),),
 }
 AUTHORS = (("staff", _("Me")), ("vendor", _("Vendor")), ("resident", _("Resident")))
-_SEEN = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 _ASSIGNMENT = (("assignee_id", "from_assignee_id", "assignee_name"), ("vendor_id", "from_vendor_id", "vendor_name"))
 
 
@@ -289,94 +283,3 @@ async def edit(context: PageContext) -> web.StreamResponse:
         _refused(form, refusal)
         return await _edit_page(context, details, form, 422)
     return context.redirect(path_of(ticket_id), _("Ticket updated."))
-
-
-# Several tickets
-
-TAKEN = (("assignee_id", _("Remove staff member")), ("vendor_id", _("Remove vendor")))
-
-
-@dataclass
-class Chosen:
-    """Tickets to assign together. seen: who had each when the person looked; errors: why one was refused."""
-
-    tickets: Sequence[views.TicketSummary]
-    seen: Mapping[int, tuple[int, int]]
-    errors: dict[int, str] = field(default_factory=dict)
-
-
-def _several_form() -> Form:
-    clear = Field("clear", _("Unassign"), choices=TAKEN)
-    return Form(pb.AssignTicketRequest(), (*HANDS, clear))
-
-
-async def _chosen(context: PageContext, texts: Sequence[str]) -> Chosen:
-    ids = list(dict.fromkeys(int(text) for text in texts if text.isascii() and text.isdigit() and 0 < len(text) < 19))
-    ids = [ticket_id for ticket_id in ids if ticket_id][:SEVERAL_MAX]
-    if not ids:
-        return Chosen([], {})
-    response = await context.rpcs.call(SEVERAL, views.BatchGetTicketsRequest(ticket_ids=ids))
-    assignments = {ticket.ticket_id: (ticket.assignee_id, ticket.vendor_id) for ticket in response.tickets}
-    return Chosen(response.tickets, assignments)
-
-
-async def show_assign_several(context: PageContext) -> web.StreamResponse:
-    chosen = await _chosen(context, context.request.query.getall("ticket", []))
-    return await _several_page(context, chosen, _several_form(), links.own_path(context.query.get("back", "")))
-
-
-async def _several_page(
-    context: PageContext, chosen: Chosen, form: Form, back: str, status: int = 200
-) -> web.StreamResponse:
-    await pickers.fill(context, form)
-    back = back if back.startswith(filters.PATH) else filters.PATH
-    return context.render("tickets/assign_several.html", status, here=HERE, chosen=chosen, form=form, back=back)
-
-
-async def assign_several(context: PageContext) -> web.StreamResponse:
-    """Assigns each ticket by an action of its own: sent again, it does what is left to do."""
-    back = links.own_path(context.form.get("back", ""))
-    chosen = await _chosen(context, context.form.getall("ticket", []))
-    seen = {}
-    for ticket in chosen.tickets:
-        match = _SEEN.fullmatch(context.form.get(f"seen.{ticket.ticket_id}", ""))
-        seen[ticket.ticket_id] = (int(match[1]), int(match[2])) if match else chosen.seen[ticket.ticket_id]
-    chosen.seen = seen
-    form = _several_form()
-    if not form.read(context.form):
-        return await _several_page(context, chosen, form, back, form.status)
-    if not chosen.tickets:
-        form.fault = _("Select at least one ticket.")
-    elif not form.message.clear and not form.message.assignee_id and not form.message.vendor_id:
-        form.fault = _("Choose a staff member, a vendor or what to unassign.")
-    if form.fault:
-        return await _several_page(context, chosen, form, back, 422)
-    for start in range(0, len(chosen.tickets), AT_ONCE):
-        part = chosen.tickets[start : start + AT_ONCE]
-        await together(*(_assign_one(context, chosen, form, ticket.ticket_id) for ticket in part))
-    done = len(chosen.tickets) - len(chosen.errors)
-    if not chosen.errors:
-        return context.redirect(
-            back if back.startswith(filters.PATH) else filters.PATH,
-            ngettext("%(num)s ticket assigned.", "%(num)s tickets assigned.", done) % {"num": done},
-        )
-    form.fault = _("%(done)s of %(all)s assigned. The rest are listed below with the reason.") % {
-        "done": done,
-        "all": len(chosen.tickets),
-    }
-    unassigned = await _chosen(context, [str(ticket_id) for ticket_id in chosen.errors])
-    unassigned.errors = chosen.errors
-    return await _several_page(context, unassigned, form, back, 422)
-
-
-async def _assign_one(context: PageContext, chosen: Chosen, form: Form, ticket_id: int) -> None:
-    request = pb.AssignTicketRequest()
-    request.CopyFrom(form.message)
-    request.idempotency_key, request.ticket_id = f"{context.form_token}.{ticket_id}", ticket_id
-    request.from_assignee_id, request.from_vendor_id = chosen.seen[ticket_id]
-    try:
-        await context.rpcs.call(ASSIGN, request)
-    except Refusal as refusal:
-        if refusal.status not in (400, 404, 409, 422):
-            raise
-        chosen.errors[ticket_id] = refusal.message

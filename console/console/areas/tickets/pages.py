@@ -9,13 +9,15 @@ from typing import Any
 from aiohttp import web
 from google.protobuf.message import Message
 
-from console.areas.tickets import actions, filters
+from console.areas.tickets import actions, bulk, filters
 from console.areas.tickets.photos import shown_photos
 from console.areas.tickets.words import FIELDS, REASONS, VALUES, number_of, ordinal
 from console.kit import csv_files, links
 from console.kit.browser_session import STAFF
+from console.kit.bulk import RECORDS_MAX
 from console.kit.calls import Panel, together
 from console.kit.context import PageContext
+from console.kit.filters import number
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
 from console.kit.panels import include
@@ -30,7 +32,7 @@ COUNT = "tickets.TicketViewsService/CountTickets"
 GET = "tickets.TicketViewsService/GetTicketDetails"
 TIMELINE = "tickets.TicketViewsService/ListTicketTimeline"
 OF_INSPECTION = "tickets.TicketViewsService/ListTicketsOfInspection"
-LISTS = (SEARCH, COUNT)
+LISTS = (SEARCH, COUNT, bulk.SEVERAL)
 SHOWS = (GET, TIMELINE, SEARCH, NAMES)
 PARTS = (SEARCH, OF_INSPECTION)
 
@@ -86,9 +88,11 @@ async def list_tickets(context: PageContext) -> web.StreamResponse:
     if "csv" in context.query:
         return await _csv(context, search)
     search.request.limit = SHOWN
+    page_query: dict[str, str] = {}
     for name in ("after", "before"):
         if cursor := context.query.get(name, ""):
             setattr(search.request, name, cursor)
+            page_query[name] = cursor
             break
     page, counts = await together(
         context.rpcs.call(SEARCH, search.request), context.rpcs.panel(COUNT, pb.CountTicketsRequest())
@@ -97,7 +101,8 @@ async def list_tickets(context: PageContext) -> web.StreamResponse:
         "tickets/list.html", here=HERE, search=search, page=page, counts=counts,
         groups=grouped(page.tickets, search.group), tabs=_tabs(context, search, counts),
         chips=filters.chips(search, counts.value, page.tickets), others=filters.others(search), orders=filters.ORDERS,
-        group_words=filters.GROUPS, is_closed=is_closed,
+        group_words=filters.GROUPS, is_closed=is_closed, bulk=bulk.RECORDS, page_query=page_query,
+        ticks_all=context.query.get("tick") == "all",
     )  # fmt: skip
 
 
@@ -127,11 +132,9 @@ async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Respon
         "id", "number", "title", "status", "priority", "category", "property", "unit", "asset", "assignee", "vendor",
         "opened_at", "closed_at", "quiet_since", "stale_from", "source", "external_id",
     )  # fmt: skip
-    search.request.limit = CSV_PAGE
     rows: list[Sequence[object]] = []
-    for _page in range(CSV_PAGES):
-        page = await context.rpcs.call(SEARCH, search.request)
-        for ticket in page.tickets:
+    for page in await _of_csv(context, search):
+        for ticket in page:
             stamps = [_iso(ticket, name) for name in ("created_at", "closed_at", "quiet_since", "stale_from")]
             number = ticket.ticket_number if ticket.HasField("ticket_number") else ""
             rows.append(
@@ -139,10 +142,23 @@ async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Respon
                  ticket.property_name, ticket.unit_name, ticket.asset_name, ticket.assignee_name, ticket.vendor_name,
                  *stamps, ticket.source, ticket.external_id)
             )  # fmt: skip
+    return csv_files.answer("tickets", header, rows)
+
+
+async def _of_csv(context: PageContext, search: filters.TicketSearch) -> Sequence[Iterable[pb.TicketSummary]]:
+    """The tickets of the file: those that are ticked, or all that the filters find, CSV_PAGES at most."""
+    if ticked := context.request.query.getall(bulk.TICK, []):
+        ids = [ticket_id for text in ticked if (ticket_id := number(text))]
+        return [await bulk.tickets(context, ids[:RECORDS_MAX])] if ids else []
+    search.request.limit = CSV_PAGE
+    pages: list[Iterable[pb.TicketSummary]] = []
+    while len(pages) < CSV_PAGES:
+        page = await context.rpcs.call(SEARCH, search.request)
+        pages.append(page.tickets)
         if not page.HasField("next"):
             break
         search.request.after = page.next
-    return csv_files.answer("tickets", header, rows)
+    return pages
 
 
 def _iso(message: Message, name: str) -> str:

@@ -4,6 +4,7 @@ names."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from asyncpg import Record
 
@@ -46,26 +47,34 @@ class ActorsService:
         return pb.IssueActorTokenResponse(token=self.issuer.token(request.audience, who))
 
     async def BatchGetActors(self, request: pb.BatchGetActorsRequest, call: Call) -> pb.BatchGetActorsResponse:
-        if len(request.actors) > ACTORS_MAX:
+        actors = await self._find(company_id(call), request.actors)
+        answer = pb.BatchGetActorsResponse()
+        for actor, row in actors.items():
+            answer.actors.add(
+                actor=actor,
+                name=row["name"],
+                active=row["active"],
+                administrator_name=row["administrator_name"],
+                administrator_active=row["administrator_active"],
+            )
+        return answer
+
+    async def ListActivePeople(self, request: pb.ListActivePeopleRequest, _call: Call) -> pb.ListActivePeopleResponse:
+        people = [actor for actor in request.actors if actor.startswith((f"{ADMINISTRATOR}:", f"{STAFF}:"))]
+        actors = await self._find(request.company_id, people)
+        return pb.ListActivePeopleResponse(actors=[actor for actor, row in actors.items() if row["active"]])
+
+    async def _find(self, of_company: int, actors: Sequence[str]) -> dict[str, Record]:
+        """The rows of those who exist, in their order. Raises Refusal for too many."""
+        if len(actors) > ACTORS_MAX:
             raise invalid_request(f"actors must be at most {ACTORS_MAX}.", "actors")
-        of_company = company_id(call)
-        keys_by_actor = {actor: parsed for actor in request.actors if (parsed := _parsed(actor)) is not None}
+        keys_by_actor = {actor: parsed for actor in actors if (parsed := _parsed(actor)) is not None}
         ids: dict[str, list[int]] = {kind: [] for kind in _KINDS.values()}
         for kind, actor_id in keys_by_actor.values():
             ids[kind].append(actor_id)
         rows = await queries.actors(self.database, of_company, ids[ADMINISTRATOR], ids[STAFF], ids["key"])
         rows_by_key = {(row["kind"], row["id"]): row for row in rows}
-        answer = pb.BatchGetActorsResponse()
-        for actor, key in keys_by_actor.items():
-            if (row := rows_by_key.get(key)) is not None:
-                answer.actors.add(
-                    actor=actor,
-                    name=row["name"],
-                    active=row["active"],
-                    administrator_name=row["administrator_name"],
-                    administrator_active=row["administrator_active"],
-                )
-        return answer
+        return {actor: rows_by_key[key] for actor, key in keys_by_actor.items() if key in rows_by_key}
 
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()

@@ -105,6 +105,14 @@ def check_status_seen(seen: str | None, now: str) -> None:
         )
 
 
+def check_value_seen(field: str, seen: str | None, now: str) -> None:
+    """Raises Refusal if the ticket's priority or category has changed since the person saw it. seen: None if any will
+    do."""
+    if seen is not None and seen != now:
+        message = f"Another person has set the {field} to {now} meanwhile; look at it again."
+        raise invalid_request(message, f"from_{field}", 422)
+
+
 def check_assignment_seen(field: str, seen: int | None, now: int | None, name: str | None) -> None:
     """Raises Refusal if the ticket's assignee or vendor has changed since the person saw it. field: assignee_id or
     vendor_id; seen: 0 for nobody, None if anybody will do; name: of who has it now."""
