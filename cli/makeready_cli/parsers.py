@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib.metadata
+import itertools
 import os
 import re
 import sys
@@ -62,7 +63,7 @@ class Parser(argparse.ArgumentParser):
     ) -> argparse.Namespace:
         """As argparse's. If no company is named where one is needed, it is that of MAKEREADY_COMPANY. Words that are an
         explicit company's in full never change their meaning by the variable."""
-        words = list(sys.argv[1:] if args is None else args)
+        words = self._joined(list(sys.argv[1:] if args is None else args))
         try:
             return super().parse_args(words, namespace)
         except _MisusedError as error:
@@ -89,6 +90,13 @@ class Parser(argparse.ArgumentParser):
     def misuse(self, message: str) -> NoReturn:
         """Prints how the command is used and one line, and ends the program with status 2."""
         super().error(message)
+
+    def _joined(self, words: list[str]) -> list[str]:
+        """The words, where two of them are one command: "import undo"."""
+        for index, pair in enumerate(itertools.pairwise(words)):
+            if "-".join(pair) in self.verbs and pair[0] in self.verbs:
+                return [*words[:index], "-".join(pair), *words[index + 2 :]]
+        return words
 
     def _command(self, words: Sequence[str]) -> tuple[Parser, int]:
         """The command that the words name, as far as they do, and the place of the first word after it."""

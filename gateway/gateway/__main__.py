@@ -21,7 +21,7 @@ from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import KeyUses
 from chassis.writes.purging import CompanyPurge, CompanyRows
 from chassis.writes.retention import every_slot
-from gateway import config, tables
+from gateway import config, tables, undoing
 from gateway.http import replies
 from gateway.http.admission import Admission
 from gateway.http.answered import AnsweredRequests
@@ -107,6 +107,7 @@ def assemble(settings: config.Config) -> App:
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
+    app.undoes_imports(schema.idempotency, outbox, commands.audit, undoing.UNDOABLES)
     clients = {name: app.service_client(name) for name in config.CONTEXTS}
     staff = StaffService(app.database, Importer(app.database, outbox, schema.idempotency, app.clocks))
     own_rpcs = {**serve_identity(app, settings, checks, commands, staff), **serve_sandboxes(app, clients, commands)}

@@ -194,6 +194,29 @@ CREATE TABLE public.idempotency_note (
     leased_until timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.import_batch (
+    id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    company_id bigint NOT NULL,
+    import_key text NOT NULL,
+    kind text NOT NULL,
+    ids bigint[] NOT NULL,
+    versions bigint[] NOT NULL,
+    before jsonb NOT NULL,
+    beside jsonb NOT NULL,
+    leaving bigint[],
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
+);
+
+ALTER TABLE public.import_batch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.import_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.key_last_use (
     api_key_id bigint NOT NULL,
     used_at timestamp with time zone NOT NULL,
@@ -357,6 +380,17 @@ CREATE TABLE public.usage_writer (
     written_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE public.withdrawn_record (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    version bigint NOT NULL,
+    external_id text,
+    record jsonb NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    withdrawn_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_email UNIQUE (email);
 
@@ -407,6 +441,9 @@ ALTER TABLE ONLY public.idempotency
 
 ALTER TABLE ONLY public.idempotency_note
     ADD CONSTRAINT idempotency_note_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY public.import_batch
+    ADD CONSTRAINT import_batch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.key_last_use
     ADD CONSTRAINT key_last_use_pkey PRIMARY KEY (api_key_id);
@@ -462,6 +499,9 @@ ALTER TABLE ONLY public.staff
 ALTER TABLE ONLY public.usage_writer
     ADD CONSTRAINT usage_writer_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.withdrawn_record
+    ADD CONSTRAINT withdrawn_record_pkey PRIMARY KEY (company_id, kind, id);
+
 CREATE INDEX advance_unfinished ON public.advance USING btree (begun_at) WHERE (finished_at IS NULL);
 
 CREATE INDEX api_key_not_revoked ON public.api_key USING btree (company_id, id) WHERE (revoked_at IS NULL);
@@ -498,6 +538,12 @@ CREATE INDEX company_to_fill ON public.company USING btree (id) WHERE ((content 
 
 CREATE INDEX idempotency_note_leased_until ON public.idempotency_note USING btree (leased_until);
 
+CREATE INDEX import_batch_leaving ON public.import_batch USING btree (company_id) WHERE (leaving IS NOT NULL);
+
+CREATE INDEX import_batch_of ON public.import_batch USING btree (company_id, import_key, kind, id);
+
+CREATE INDEX import_batch_recorded ON public.import_batch USING btree (recorded_at);
+
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
 CREATE INDEX key_usage_hour ON public.key_usage USING btree (hour);
@@ -525,6 +571,10 @@ CREATE INDEX sign_in_delay_last ON public.sign_in_delay USING btree (last_at);
 CREATE INDEX sign_in_failure_at ON public.sign_in_failure USING btree (failed_at);
 
 CREATE INDEX sign_in_failure_of_network ON public.sign_in_failure USING btree (network, failed_at);
+
+CREATE INDEX withdrawn_record_changed ON public.withdrawn_record USING btree (company_id, kind, changed_xid, id);
+
+CREATE INDEX withdrawn_record_external_id ON public.withdrawn_record USING btree (company_id, kind, external_id);
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_administrator_of_the_same_company FOREIGN KEY (company_id, administrator_id) REFERENCES public.administrator(company_id, id);

@@ -89,6 +89,9 @@ def _kind(declared: dict[str, Any]) -> Kind:
 _FILE = importlib.resources.files(__package__ or "importing") / "kinds.json"
 KINDS = {declared["name"]: _kind(declared) for declared in json.loads(_FILE.read_text())["kinds"]}
 
+# The kinds of which contexts besides the owner have copies.
+COPIED = ("staff", "properties", "units", "assets", "vendors")
+
 # The kind of the records that a column names by their external_id. KINDS has a kind after those that it names.
 REFERENCES = {
     "property": "properties",

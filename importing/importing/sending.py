@@ -50,9 +50,11 @@ class Entry:
 class Sender:
     """Sends batches of one kind."""
 
-    def __init__(self, ask: Ask, kind: Kind, dry_run: bool, events: bool, key: str = "") -> None:
+    def __init__(self, ask: Ask, kind: Kind, dry_run: bool, events: bool, key: str = "", import_key: str = "") -> None:
         """The key names this import among all of its company, in up to 20 characters; a batch that is sent again then
-        gets the outcomes of the first time. Without a key, its rows are then unchanged."""
+        gets the outcomes of the first time. Without a key, its rows are then unchanged. An import_key, of all kinds of
+        the import, is what it can be undone by."""
+        self._import_key = import_key
         self._ask = ask
         self._kind = kind
         self.is_dry_run = dry_run
@@ -71,6 +73,7 @@ class Sender:
         if self._key and not self.is_dry_run:
             content = hashlib.blake2b(request.SerializeToString(deterministic=True), digest_size=16).hexdigest()
             request.idempotency_key = f"{self._key}-{content}"
+        request.import_key = self._import_key
         for pause in (*RETRY_SECONDS, None):
             try:
                 answer = await self._ask(self._kind, request)

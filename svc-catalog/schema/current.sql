@@ -350,6 +350,29 @@ CREATE TABLE public.idempotency (
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE public.import_batch (
+    id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    company_id bigint NOT NULL,
+    import_key text NOT NULL,
+    kind text NOT NULL,
+    ids bigint[] NOT NULL,
+    versions bigint[] NOT NULL,
+    before jsonb NOT NULL,
+    beside jsonb NOT NULL,
+    leaving bigint[],
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
+);
+
+ALTER TABLE public.import_batch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.import_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.inbox (
     event_id uuid NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -682,6 +705,17 @@ CREATE TABLE public.vendor (
     CONSTRAINT vendor_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text])))
 );
 
+CREATE TABLE public.withdrawn_record (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    version bigint NOT NULL,
+    external_id text,
+    record jsonb NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    withdrawn_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_external_id UNIQUE (company_id, external_id);
 
@@ -720,6 +754,9 @@ ALTER TABLE ONLY public.floorplan
 
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
+
+ALTER TABLE ONLY public.import_batch
+    ADD CONSTRAINT import_batch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.inbox
     ADD CONSTRAINT inbox_pkey PRIMARY KEY (event_id);
@@ -808,6 +845,9 @@ ALTER TABLE ONLY public.vendor
 ALTER TABLE ONLY public.vendor
     ADD CONSTRAINT vendor_pkey PRIMARY KEY (company_id, id);
 
+ALTER TABLE ONLY public.withdrawn_record
+    ADD CONSTRAINT withdrawn_record_pkey PRIMARY KEY (company_id, kind, id);
+
 CREATE INDEX asset_changed ON public.asset USING btree (company_id, changed_xid, id);
 
 CREATE INDEX asset_changes ON public.asset USING btree ((((company_id << 30) # (id >> 14))), status, updated_at);
@@ -869,6 +909,12 @@ CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid)
 CREATE UNIQUE INDEX floor_name ON public.floor USING btree (property_id, name, building_id) NULLS NOT DISTINCT;
 
 CREATE UNIQUE INDEX floorplan_name ON public.floorplan USING btree (property_id, name);
+
+CREATE INDEX import_batch_leaving ON public.import_batch USING btree (company_id) WHERE (leaving IS NOT NULL);
+
+CREATE INDEX import_batch_of ON public.import_batch USING btree (company_id, import_key, kind, id);
+
+CREATE INDEX import_batch_recorded ON public.import_batch USING btree (recorded_at);
 
 CREATE INDEX inspection_changed ON public.inspection USING btree (company_id, changed_xid, id);
 
@@ -985,6 +1031,10 @@ CREATE INDEX vendor_search ON public.vendor USING btree (hashtextextended(textca
 CREATE INDEX vendor_search_insurance ON public.vendor USING btree (hashtextextended(textcat(text(on_hold), textcat(text(is_active), COALESCE(last_compliance_state, 'unknown'::text))), company_id), COALESCE(insurance_expires_on, 'infinity'::date), id);
 
 CREATE INDEX vendor_words ON public.vendor USING gin (array_to_tsvector(string_to_array(regexp_replace(btrim(regexp_replace(regexp_replace(regexp_replace(btrim(regexp_replace(translate(replace(translate(regexp_replace(NORMALIZE(textcat(COALESCE(nickname, ''::text), textcat(' '::text, COALESCE(external_id, ''::text))), NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text), 'ABCDEFGHIJKLMNOPQRSTUVWXYZΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯĐØŁÆŒÞđøłıςґҐ'::text, 'abcdefghijklmnopqrstuvwxyzαβγδεζηθικλμνξοπρστυφχψωђѓєѕіїјљњћќѝўџабвгдежзийклмнопрстуфхцчшщъыьэюяdolæœþdoliσгг'::text), 'ß'::text, 'ss'::text), '!"#$&''()*+,-./:;<=>?@[\]^_`{|}~¡¿«»‘’“”„–—…·•′″、。，！？；：（）「」『』【】・〜'::text, '                                                                '::text), '[ ]+'::text, ' '::text, 'g'::text)), '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff])'::text, ' \1 '::text, 'g'::text), '([^ ]{48})[^ ]+'::text, '\1'::text, 'g'::text), '[ ]+'::text, ' '::text, 'g'::text)), '([^ ]+)'::text, textcat(to_hex(company_id), '|\1'::text), 'g'::text), ' '::text))) WITH (fastupdate=off);
+
+CREATE INDEX withdrawn_record_changed ON public.withdrawn_record USING btree (company_id, kind, changed_xid, id);
+
+CREATE INDEX withdrawn_record_external_id ON public.withdrawn_record USING btree (company_id, kind, external_id);
 
 CREATE TRIGGER asset_changed BEFORE UPDATE ON public.asset FOR EACH ROW EXECUTE FUNCTION public.record_change_of_asset();
 

@@ -28,7 +28,7 @@ from makeready.catalog.v1 import (
 )
 from makeready.common.v1 import lookup_pb2
 from makeready.events.v1 import replicas_pb2
-from svc_catalog import config, consumers, replica_source, schema, tables
+from svc_catalog import config, consumers, replica_source, schema, tables, undoing
 from svc_catalog.inspections.commands import InspectionCommandsService
 from svc_catalog.inspections.details import InspectionDetailsService
 from svc_catalog.inspections.queries import INSPECTION_CHANGES
@@ -117,6 +117,7 @@ def assemble(settings: config.Config) -> App:
     ]
     for contract, service in services:
         app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
+    app.undoes_imports(schema.idempotency, outbox, commands.audit, undoing.UNDOABLES, undoing.COPIES)
     app.follows(*CHANGES)
     app.finds(*IDENTIFIED)
     app.background("search", Indexing(database).run)

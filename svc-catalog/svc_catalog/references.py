@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Table, func, or_, select
+from sqlalchemy import BigInteger, Table, func, not_, or_, select
 
 from chassis.db.database import Connection
 from chassis.db.statements import TEXTS, Selection, Statement, param
+from chassis.imports.tables import is_leaving
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.schema import IDS
 
@@ -21,12 +22,11 @@ class ReferenceRows:
         self.field, self.all = field, rows
         self._names = tuple(rows.selected_columns.keys())
         ids, external_ids = param("ids", IDS), param("external_ids", TEXTS)
-        self._by_ids = Statement(
-            rows.where(
-                table.c.company_id == param("company_id", BigInteger),
-                or_(table.c.id == func.any(ids), table.c.external_id == func.any(external_ids)),
-            )
+        these = rows.where(
+            table.c.company_id == param("company_id", BigInteger),
+            or_(table.c.id == func.any(ids), table.c.external_id == func.any(external_ids)),
         )
+        self._by_ids, self._given = Statement(these), Statement(these.where(not_(is_leaving(table, field))))
 
     async def by_ids(
         self, connection: Connection, company_id: int, ids: Sequence[int], external_ids: Sequence[str] = ()
@@ -35,6 +35,14 @@ class ReferenceRows:
         if not ids and not external_ids:
             return []
         return await connection.rows(self._by_ids, company_id=company_id, ids=ids, external_ids=external_ids)
+
+    async def given(
+        self, connection: Connection, company_id: int, ids: Sequence[int], external_ids: Sequence[str] = ()
+    ) -> list[Record]:
+        """As `by_ids`, for a context that lacks them: without those that an undo of an import is about to withdraw."""
+        if not ids and not external_ids:
+            return []
+        return await connection.rows(self._given, company_id=company_id, ids=ids, external_ids=external_ids)
 
     async def of(self, connection: Connection, company_id: int, entity_id: int) -> References:
         """References with one record's row."""

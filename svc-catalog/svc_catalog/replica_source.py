@@ -27,15 +27,13 @@ class ReferencesService:
         if request.company_id != company_id:
             raise identity.IdentityError("the token names another company than the request")
         async with self.database.connection() as connection:
-            assets = await ASSET_REFERENCES.by_ids(
-                connection, company_id, request.asset_ids, request.asset_external_ids
-            )
-            units = await UNIT_REFERENCES.by_ids(connection, company_id, request.unit_ids, request.unit_external_ids)
+            assets = await ASSET_REFERENCES.given(connection, company_id, request.asset_ids, request.asset_external_ids)
+            units = await UNIT_REFERENCES.given(connection, company_id, request.unit_ids, request.unit_external_ids)
             property_ids = {*request.property_ids, *(row["property_id"] for row in (*assets, *units))}
-            properties = await PROPERTY_REFERENCES.by_ids(
+            properties = await PROPERTY_REFERENCES.given(
                 connection, company_id, sorted(property_ids), request.property_external_ids
             )
-            vendors = await VENDOR_REFERENCES.by_ids(
+            vendors = await VENDOR_REFERENCES.given(
                 connection, company_id, request.vendor_ids, request.vendor_external_ids
             )
         references = References()

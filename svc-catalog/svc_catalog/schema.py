@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.changes.tables import CHANGE_COLUMNS, add_change_tables
+from chassis.imports.tables import import_table
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -49,6 +50,7 @@ idempotency = ledger(metadata)
 audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 changes_to_touch, changes_epoch = add_change_tables(metadata)
+import_batch = import_table(metadata)
 
 # Replicas of the gateway's rows, with the gateway's ids. Version 0 marks a row that has not arrived yet.
 company = company_replica(metadata)

@@ -144,6 +144,29 @@ CREATE TABLE public.idempotency (
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE public.import_batch (
+    id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    company_id bigint NOT NULL,
+    import_key text NOT NULL,
+    kind text NOT NULL,
+    ids bigint[] NOT NULL,
+    versions bigint[] NOT NULL,
+    before jsonb NOT NULL,
+    beside jsonb NOT NULL,
+    leaving bigint[],
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
+);
+
+ALTER TABLE public.import_batch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.import_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.inbox (
     event_id uuid NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -329,7 +352,7 @@ CREATE TABLE public.unit_state (
     company_id bigint NOT NULL,
     unit_id bigint NOT NULL,
     version bigint NOT NULL,
-    unit_status text NOT NULL,
+    unit_status text,
     projected_ready_on date,
     property_id bigint,
     CONSTRAINT unit_state_unit_status CHECK ((unit_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
@@ -350,6 +373,17 @@ CREATE TABLE public.unit_status_change (
     CONSTRAINT unit_status_change_to_status CHECK ((to_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
 );
 
+CREATE TABLE public.withdrawn_record (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    version bigint NOT NULL,
+    external_id text,
+    record jsonb NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    withdrawn_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 ALTER TABLE ONLY public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
@@ -364,6 +398,9 @@ ALTER TABLE ONLY public.company
 
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
+
+ALTER TABLE ONLY public.import_batch
+    ADD CONSTRAINT import_batch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.inbox
     ADD CONSTRAINT inbox_pkey PRIMARY KEY (event_id);
@@ -410,6 +447,9 @@ ALTER TABLE ONLY public.unit_state
 ALTER TABLE ONLY public.unit_status_change
     ADD CONSTRAINT unit_status_change_pkey PRIMARY KEY (company_id, unit_id, version);
 
+ALTER TABLE ONLY public.withdrawn_record
+    ADD CONSTRAINT withdrawn_record_pkey PRIMARY KEY (company_id, kind, id);
+
 CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
 
 CREATE INDEX audit_of_actor_and_kind ON public.audit USING btree (hashtextextended(subject, hashtextextended(actor, company_id)), id);
@@ -427,6 +467,12 @@ CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at
 CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
 CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid);
+
+CREATE INDEX import_batch_leaving ON public.import_batch USING btree (company_id) WHERE (leaving IS NOT NULL);
+
+CREATE INDEX import_batch_of ON public.import_batch USING btree (company_id, import_key, kind, id);
+
+CREATE INDEX import_batch_recorded ON public.import_batch USING btree (recorded_at);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
@@ -503,6 +549,10 @@ CREATE INDEX unit_state_board ON public.unit_state USING btree (company_id, unit
 CREATE INDEX unit_state_board_of_property ON public.unit_state USING btree (company_id, property_id, unit_status, COALESCE(projected_ready_on, 'infinity'::date), unit_id) WHERE (unit_status <> 'Occupied'::text);
 
 CREATE INDEX unit_state_unplaced ON public.unit_state USING btree (unit_id) WHERE (property_id IS NULL);
+
+CREATE INDEX withdrawn_record_changed ON public.withdrawn_record USING btree (company_id, kind, changed_xid, id);
+
+CREATE INDEX withdrawn_record_external_id ON public.withdrawn_record USING btree (company_id, kind, external_id);
 
 CREATE TRIGGER transition_changed BEFORE UPDATE ON public.transition FOR EACH ROW EXECUTE FUNCTION public.record_change_of_transition();
 

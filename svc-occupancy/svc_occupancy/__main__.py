@@ -16,7 +16,7 @@ from makeready.occupancy.v1 import (
     turn_tasks_pb2,
     turns_pb2,
 )
-from svc_occupancy import config, replica_source, schema, tables
+from svc_occupancy import config, replica_source, schema, tables, undoing
 from svc_occupancy.backfill_property import PropertyBackfill
 from svc_occupancy.board.commands import TurnBoardService
 from svc_occupancy.replicas import consumers
@@ -56,6 +56,7 @@ def assemble(settings: config.Config) -> App:
     turns = TURN.renderer(links_url)
     turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
     app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
+    app.undoes_imports(schema.idempotency, outbox, commands.audit, undoing.UNDOABLES, undoing.COPIES)
     app.follows(TURN_CHANGES)
     app.finds(*IDENTIFIED)
     residencies = ResidenciesService(app.database, outbox, fetcher, commands.audit, links_url, clocks)

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, M
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.changes.tables import add_change_tables
+from chassis.imports.tables import import_table
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -25,6 +26,7 @@ inbox = inbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
 changes_to_touch, changes_epoch = add_change_tables(metadata)
+import_batch = import_table(metadata)
 
 
 def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:

@@ -188,7 +188,7 @@ class Company:
         assert [result.line for result in response.results] == [row.line for row in sent]
         return list(response.results)
 
-    async def put(self, kind: str, *rows: Any, **options: bool) -> list[str]:
+    async def put(self, kind: str, *rows: Any, **options: Any) -> list[str]:
         """The outcomes in lower case, with the field for a rejected row."""
         outcomes = []
         for result in await self.results(kind, rows, **options):

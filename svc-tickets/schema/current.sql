@@ -155,6 +155,29 @@ CREATE TABLE public.idempotency (
     recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE public.import_batch (
+    id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    company_id bigint NOT NULL,
+    import_key text NOT NULL,
+    kind text NOT NULL,
+    ids bigint[] NOT NULL,
+    versions bigint[] NOT NULL,
+    before jsonb NOT NULL,
+    beside jsonb NOT NULL,
+    leaving bigint[],
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
+);
+
+ALTER TABLE public.import_batch ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.import_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.inbox (
     event_id uuid NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -399,6 +422,17 @@ CREATE TABLE public.vendor (
     on_hold boolean DEFAULT false NOT NULL
 );
 
+CREATE TABLE public.withdrawn_record (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    id bigint NOT NULL,
+    version bigint NOT NULL,
+    external_id text,
+    record jsonb NOT NULL,
+    changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    withdrawn_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 ALTER TABLE ONLY public.asset
     ADD CONSTRAINT asset_pkey PRIMARY KEY (id);
 
@@ -416,6 +450,9 @@ ALTER TABLE ONLY public.company
 
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
+
+ALTER TABLE ONLY public.import_batch
+    ADD CONSTRAINT import_batch_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.inbox
     ADD CONSTRAINT inbox_pkey PRIMARY KEY (event_id);
@@ -477,6 +514,9 @@ ALTER TABLE ONLY public.unit
 ALTER TABLE ONLY public.vendor
     ADD CONSTRAINT vendor_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.withdrawn_record
+    ADD CONSTRAINT withdrawn_record_pkey PRIMARY KEY (company_id, kind, id);
+
 CREATE INDEX asset_external_id ON public.asset USING btree (company_id, external_id);
 
 CREATE INDEX audit_of_actor ON public.audit USING btree (company_id, actor, id);
@@ -496,6 +536,12 @@ CREATE INDEX audit_recorded ON public.audit USING btree (company_id, recorded_at
 CREATE INDEX changes_to_touch_of ON public.changes_to_touch USING btree (record, refers_by, id);
 
 CREATE INDEX changes_to_touch_since ON public.changes_to_touch USING btree (xid);
+
+CREATE INDEX import_batch_leaving ON public.import_batch USING btree (company_id) WHERE (leaving IS NOT NULL);
+
+CREATE INDEX import_batch_of ON public.import_batch USING btree (company_id, import_key, kind, id);
+
+CREATE INDEX import_batch_recorded ON public.import_batch USING btree (recorded_at);
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 
@@ -580,6 +626,10 @@ CREATE INDEX ticket_updated ON public.ticket USING btree (company_id, updated_at
 CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
 
 CREATE INDEX vendor_external_id ON public.vendor USING btree (company_id, external_id);
+
+CREATE INDEX withdrawn_record_changed ON public.withdrawn_record USING btree (company_id, kind, changed_xid, id);
+
+CREATE INDEX withdrawn_record_external_id ON public.withdrawn_record USING btree (company_id, kind, external_id);
 
 CREATE TRIGGER ticket_changed BEFORE UPDATE ON public.ticket FOR EACH ROW EXECUTE FUNCTION public.record_change_of_ticket();
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chassis.app.process import run_process
 from chassis.app.server import App
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2, tickets_pb2
-from svc_tickets import config, consumers, schema, tables
+from svc_tickets import config, consumers, schema, tables, undoing
 from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
 from svc_tickets.maintenance.service import PmTasksService
 from svc_tickets.maintenance.sweeps import OverdueMaintenance
@@ -42,6 +42,7 @@ def assemble(settings: config.Config) -> App:
     opener = TicketOpener(app.database, replicas, outbox, ticket, clocks)
     applier = consumers.Applier(FailedInspectionRows(opener, clocks), ForgottenPeople(commands.audit, clocks))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
+    app.undoes_imports(tables.idempotency, outbox, commands.audit, undoing.UNDOABLES, undoing.COPIES)
     app.purges(tables.metadata, tables.company)
     statuses = StatusChanges(app.database, outbox, ticket, clocks)
     tickets = TicketsService(app.database, commands, replicas, ticket, clocks, opener, statuses)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, ForeignKey, MetaData, Text, text
 
 from chassis.changes.tables import add_change_tables
+from chassis.imports.tables import import_table
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
@@ -23,6 +24,7 @@ audit = audit_table(metadata)
 outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 changes_to_touch, changes_epoch = add_change_tables(metadata)
+import_batch = import_table(metadata)
 
 
 def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:

@@ -57,6 +57,7 @@ WITHOUT_A_KEY = {
     "AccountsService/RemovePasskey": GONE,
     "CompaniesService/EndSandbox": "an ended sandbox stays ended, since the same instant",
     "CompaniesService/ReportSandboxPurge": "says how much is left; the last report counts",
+    "ImportUndoService/ReleaseRecords": "what is released stays released, and what is used is kept again",
     "CompanyClockService/SetClock": "keeps the greater offset",
     "CompanyClockService/Settle": "publishes and takes in what has been recorded, each event once",
     "KeysService/RevokeKey": "a revoked key stays revoked, since the same instant",

@@ -18,6 +18,7 @@ from chassis.auth.identity import Call, TokenSigner, TokenVerifier
 from chassis.changes.feed import Changes
 from chassis.changes.tracking import ChangeTracking
 from chassis.db.database import ONE_PLAN, Change, Connection, Database
+from chassis.imports.undo import Copies, ImportUndo, Undoable
 from chassis.lists.lookup import Identified, LookupService
 from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
 from chassis.messaging.handover import Handover
@@ -45,6 +46,7 @@ from makeready.common.v1 import (
     company_clock_pb2,
     company_purge_pb2,
     idempotency_pb2,
+    import_undo_pb2,
     lookup_pb2,
     retention_pb2,
     status_pb2,
@@ -93,6 +95,7 @@ class App:
         self.clocks = CompanyClocks(self.database, real=instants.now)
         self._relay: Relay | None = None
         self._consumer: Consumer | None = None
+        self._owners: Mapping[str, str] = {}
 
     def service_client(self, name: str) -> ServiceClient:
         """The client of another service. Raises SettingsError if its address is not set."""
@@ -145,6 +148,7 @@ class App:
         return consumer
 
     def _replicates(self, replicas: Replicas) -> Examine:
+        self._owners = replicas.owners
         owners = {kind: self.service_client(owner) for kind, owner in replicas.owners.items()}
         check = ReplicaCheck(self.database, replicas, owners, self.settings.replica_check_seconds)
         self.background("replica-check", check.run)
@@ -192,6 +196,21 @@ class App:
     ) -> CommandRunner:
         """This process has a back office, with a ledger and an audit log: see `Audit`."""
         return CommandRunner(self.database, claims, self.audits(audit, for_staff, removed), outbox, self.clocks)
+
+    def undoes_imports(
+        self, claims: Table, outbox: Outbox, audit: Audit, undoables: Sequence[Undoable], copies: Sequence[Copies] = ()
+    ) -> None:
+        """This process undoes imports of these kinds of records; it has copies of records of other contexts. To be
+        called after `consumes`."""
+        undo = ImportUndo(
+            self.database, outbox, audit, claims, self.clocks, undoables, copies, self._catch_up_with_owner
+        )
+        self.serve(import_undo_pb2.DESCRIPTOR.services_by_name["ImportUndoService"], undo)
+        self.retention_hooks.append(undo.drop_old)
+
+    async def _catch_up_with_owner(self, kind: str) -> None:
+        if self._consumer is not None:
+            await self._consumer.catch_up([self._owners[kind]])
 
     def keeps_clocks(self, company: Table) -> CompanyClocks:
         """This process asks the companies' clocks, by the replica `company`. To be called before the other parts."""

@@ -25,7 +25,7 @@ from sqlalchemy.sql import operators, visitors
 
 from chassis.changes.documents import ONE_SNAPSHOT, Documents, has_all
 from chassis.changes.positions import Position, expired, horizon_columns, unpacked
-from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, XMIN, Follow, Xid8
+from chassis.changes.tables import BESIDE, COLUMN, INFO, SERVED, WITHDRAWN, XMIN, Follow, Xid8
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.statements import Selection, Statement, param
 from chassis.lists.paging import ROWS_MAX, on_rows
@@ -54,7 +54,7 @@ class Changes:
 
     The `kind` is the entity_type. The `records` are documents; or, for records that have none and show no other table,
     the SELECT of the list, whose first column is the record's id, with their table. The table is declared with
-    `make_followable`; records that it does not call served are gone.
+    `make_followable`; records that it does not call served are gone, and so are those that were withdrawn.
 
     Raises TypeError if the records show a row of another table that they do not follow: their copies would stay as they
     are for ever. So such a feed fails when the service starts.
@@ -94,13 +94,18 @@ class Changes:
         page = on_rows(with_place, cut).order_by(cut.c.company_id, cut.c[COLUMN], cut.c.id)
         self.page = Statement(page.limit(param("rows", sa.Integer)))
         """Parameters: company_id, xid, after_id, horizon, rows."""
-        newest = sa.select(c[COLUMN].label("xid"), c.id).where(c.company_id == company, c[COLUMN] < XMIN)
-        self.newest = Statement(newest.order_by(*(column.desc() for column in order)).limit(_ONE))
+        withdrawn = _Withdrawn(table, company, after)
+        self.withdrawn = withdrawn.page
+        self.newest = Statement(withdrawn.newest_with(c.company_id == company, by=order))
         """The last record that can be read, in a transaction with IN_ORDER. Parameter: company_id."""
         epoch = table.metadata.tables["changes_epoch"]
         is_there = sa.select(c.id).where(*here, c[COLUMN] < XMIN).order_by(*order).limit(_ONE)
         self.look = Statement(
-            sa.select(*horizon_columns(epoch), is_there.scalar_subquery().is_not(None).label("is_there"))
+            sa.select(
+                *horizon_columns(epoch),
+                sa.or_(is_there.scalar_subquery().is_not(None), withdrawn.is_there).label("is_there"),
+                withdrawn.is_there.label("has_withdrawn"),
+            )
         )
         """Whether anything waits. Parameters: company_id, xid, after_id."""
         head = _encode({"schema_version": 1, "entity_type": kind, "entity_id": 0}).removesuffix(b"0}")
@@ -159,6 +164,9 @@ class Changes:
                 break
             place = {"company_id": company_id, "xid": xid, "after_id": after_id}
             rows = await connection.rows(self.page, **place, horizon=look["xmin"], rows=rows_max)
+            if look["has_withdrawn"]:
+                rows += await connection.rows(self.withdrawn, **place, horizon=look["xmin"], rows=rows_max)
+                rows = sorted(rows, key=lambda row: (row["xid"], row[0]))[:rows_max]
             more = len(rows) == rows_max
             for row in rows:
                 if row["served"] or row["xid"] > begun:
@@ -205,6 +213,36 @@ class Changes:
 
 
 _ONE = sa.literal_column("1", sa.Integer)
+
+
+class _Withdrawn:
+    """The records of a table that were withdrawn, in the order of changes."""
+
+    def __init__(self, table: sa.Table, company: Any, after: sa.ColumnElement[Any]) -> None:
+        """company, after: of a page of the records."""
+        w = table.metadata.tables[WITHDRAWN].c
+        self._mine = (w.company_id == company, w.kind == sa.literal_column(f"'{table.name}'", sa.Text))
+        self._order = (w.company_id, w.kind, w[COLUMN], w.id)
+        here = (*self._mine, sa.tuple_(w[COLUMN], w.id) > after)
+        rows = sa.select(w.id, w[COLUMN].label("xid"), sa.false().label("served"))
+        page = rows.where(*here, w[COLUMN] < param("horizon", Xid8())).order_by(*self._order)
+        self.page = Statement(page.limit(param("rows", sa.Integer)))
+        """Parameters: as for the page of records."""
+        first = sa.select(w.id).where(*here, w[COLUMN] < XMIN).order_by(*self._order).limit(_ONE)
+        self.is_there = first.scalar_subquery().is_not(None)
+
+    def newest_with(self, *conditions: sa.ColumnElement[bool], by: tuple[Any, ...]) -> sa.Select[Any]:
+        """The transaction and the id of the newest record, withdrawn or not. by: the order of the others."""
+        parts = [_newest(conditions, by), _newest(self._mine, self._order)]
+        both = sa.union_all(*parts).subquery("both_kinds")
+        newest = sa.select(both.c.xid, both.c.id).order_by(both.c.xid.desc(), both.c.id.desc())
+        return newest.limit(_ONE)
+
+
+def _newest(conditions: tuple[sa.ColumnElement[bool], ...], by: tuple[Any, ...]) -> sa.Select[Any]:
+    *_, xid, record_id = by
+    rows = sa.select(xid.label("xid"), record_id.label("id")).where(*conditions, xid < XMIN)
+    return sa.select(rows.order_by(*(column.desc() for column in by)).limit(_ONE).subquery())
 
 
 def unfollowed(rows: Selection, table: sa.Table, follows: tuple[Follow, ...]) -> list[str]:

@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.types import UserDefinedType
 
 from chassis.changes import triggers
 from chassis.db.belonging import to_no_company
 from chassis.db.history import SERVER
-from chassis.db.statements import Expression
+from chassis.db.statements import CLOCK, TIME, Expression
 from chassis.records.shapes import DOCUMENT, DOCUMENT_SHAPE
 
 COLUMN = "changed_xid"
@@ -222,10 +223,37 @@ def add_change_tables(metadata: sa.MetaData) -> tuple[sa.Table, sa.Table]:
         sa.CheckConstraint("id = 1", name="changes_epoch_one_row"),
         info=to_no_company("one row about the database"),
     )
+    withdrawn_table(metadata)
     for statement in triggers.FUNCTIONS:
         sa.event.listen(metadata, "before_create", _ddl(statement))
     _after_create(epoch, ["INSERT INTO changes_epoch DEFAULT VALUES"])
     return to_touch, epoch
+
+
+WITHDRAWN = "withdrawn_record"
+
+
+def withdrawn_table(metadata: sa.MetaData) -> sa.Table:
+    """The records that are not served any more since their import was undone, each with all that was stored of it. A
+    file that brings its external_id again brings it back, with its id: see `chassis.imports.importer`."""
+    table = sa.Table(
+        WITHDRAWN,
+        metadata,
+        sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+        # The table that the record was in.
+        sa.Column("kind", sa.Text, primary_key=True),
+        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+        # A withdrawal is a version of the record.
+        sa.Column("version", sa.BigInteger, nullable=False),
+        sa.Column("external_id", sa.Text),
+        sa.Column("record", JSONB, nullable=False),
+        # Its place in the order of changes.
+        sa.Column(COLUMN, Xid8(), nullable=False, server_default=sa.text("pg_current_xact_id()")),
+        sa.Column("withdrawn_at", TIME, nullable=False, server_default=CLOCK),
+    )
+    sa.Index(f"{WITHDRAWN}_changed", table.c.company_id, table.c.kind, table.c[COLUMN], table.c.id)
+    sa.Index(f"{WITHDRAWN}_external_id", table.c.company_id, table.c.kind, table.c.external_id)
+    return table
 
 
 def _after_create(table: sa.Table, statements: list[str]) -> None:

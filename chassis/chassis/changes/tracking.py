@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import array
 from chassis.changes.documents import Documents, Key, columns_of_keys
 from chassis.changes.feed import Changes
 from chassis.changes.positions import horizon_columns
-from chassis.changes.tables import COLUMN, INFO, XMAX, XMIN, Follow, Xid8, served_of
+from chassis.changes.tables import COLUMN, INFO, WITHDRAWN, XMAX, XMIN, Follow, Xid8, served_of
 from chassis.db import revisions
 from chassis.db.database import IN_ORDER, Connection, Database
 from chassis.db.history import SERVER
@@ -252,6 +252,8 @@ class ChangeTracking:
                 epoch=sa.func.gen_random_uuid(), system=sa.literal_column(SERVER), settled_xid=_NEVER
             )
         )
+        # No position of before is valid then, so nobody needs to hear of them.
+        self._withdrawn_before = Statement(sa.update(metadata.tables[WITHDRAWN]).values({COLUMN: _NEVER}))
         self._foreign = {feed.table: _foreign(feed.table) for feed in changes}
         self._counted_at = 0.0
 
@@ -388,6 +390,7 @@ class ChangeTracking:
                     moved += len(ids)
         async with self._database.transaction() as connection:
             await connection.execute(self._again)
+            await connection.execute(self._withdrawn_before)
             await connection.execute(self._taken_over)
         log.warning("changes_taken_over", rows=moved)
 

@@ -17,9 +17,11 @@ import sqlalchemy as sa
 from asyncpg import Record, UniqueViolationError
 
 from chassis.auth import identity
+from chassis.changes.tables import WITHDRAWN
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import InsertMany, UpdateMany
 from chassis.db.statements import TEXTS, NewValues, Selection, Statement, Values, param
+from chassis.imports.tables import IMPORT_BATCH
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
@@ -86,12 +88,15 @@ class ImportTable:
     columns `changeable`."""
 
     def __init__(self, table: sa.Table, *changeable: str) -> None:
-        self.changeable = changeable
+        self.table, self.changeable = table, changeable
         stamped = [name for name in ("version", "updated_at") if name in table.c]
         self.known = ExternalIds(table, *stamped, *changeable, lock={})
         fixed = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
         fresh = tuple(dict.fromkeys((*fixed, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
+        again = ("id", *(["version"] if "version" in table.c else []), *fresh)
+        self._insert_again = InsertMany(table, again)
+        self._withdrawn = _come_back(table)
         self._analyze = Statement(sa.text(f"ANALYZE (SKIP_LOCKED) {table.name}"))
         catalog = sa.table("pg_class", sa.column("oid"), sa.column("reltuples"))
         self._count = Statement(sa.select(catalog.c.reltuples).where(catalog.c.oid == sa.func.to_regclass(table.name)))
@@ -99,9 +104,20 @@ class ImportTable:
         self._update = UpdateMany(table, (*stamped, *changeable))
 
     async def insert(self, connection: Connection, rows: Sequence[NewValues]) -> None:
-        """Inserts the rows and sets each one's id."""
-        ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
+        """Inserts the rows and sets each one's id. A record that was withdrawn has its id again, and its version goes
+        on."""
+        withdrawn: dict[str, Record] = {}
+        if self._withdrawn and (names := [row["external_id"] for row in rows if row["external_id"] is not None]):
+            company_id = rows[0]["company_id"]
+            back = await connection.rows(self._withdrawn, company_id=company_id, external_ids=names)
+            withdrawn = {row["external_id"]: row for row in back}
         for row in rows:
+            if before := withdrawn.get(row["external_id"]):
+                row |= {"id": before["id"], "version": before["version"] + 1}
+        await self._insert_again.run(connection, [row for row in rows if row["external_id"] in withdrawn])
+        fresh = [row for row in rows if row["external_id"] not in withdrawn]
+        ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, fresh)}
+        for row in fresh:
             row["id"] = ids[row["external_id"]]
         # The planner takes a table that was never analyzed for small, and connections reuse the plans made then: the
         # check of a foreign key read all of a company's properties for each asset. So the table is analyzed whenever
@@ -117,10 +133,27 @@ class ImportTable:
         await self._update.run(connection, rows)
 
 
+def _come_back(table: sa.Table) -> Statement | None:
+    """Takes records out of those that were withdrawn; None if the context has none."""
+    withdrawn = table.metadata.tables.get(WITHDRAWN)
+    if withdrawn is None:
+        return None
+    w = withdrawn.c
+    return Statement(
+        sa.delete(withdrawn)
+        .where(
+            w.company_id == param("company_id", sa.BigInteger),
+            w.kind == sa.literal_column(f"'{table.name}'", sa.Text),
+            w.external_id == sa.func.any(param("external_ids", TEXTS)),
+        )
+        .returning(w.external_id, w.id, w.version)
+    )
+
+
 class ImportRow(Generic[Row]):
     """A row of the file, and the record that it creates or changes."""
 
-    __slots__ = ("before", "given", "instants", "result", "row", "touched", "values")
+    __slots__ = ("before", "before_beside", "given", "instants", "result", "row", "touched", "values")
 
     def __init__(self, row: Row, param: Iterable[str], result: common.ImportResult) -> None:
         self.row: Any = row
@@ -128,6 +161,8 @@ class ImportRow(Generic[Row]):
         self.result = result
         # The stored record, if it exists.
         self.before: Record | None = None
+        # What else its undo needs of the record before: values that are no columns of its own.
+        self.before_beside: NewValues = {}
         # The row's values, by column.
         self.values: NewValues = {name: getattr(row, name) for name in self.given}
         # Whether the record changes through related records, although its own columns stay the same.
@@ -157,6 +192,10 @@ class Batch(Generic[Row]):
         self.moment = datetime.datetime.min
         self.results: list[common.ImportResult] = []
         self.good: dict[str, ImportRow[Row]] = {}
+        self.done: list[tuple[int, int, NewValues | None]] = []
+        """What was saved: a record's id, its version, and its values before; None if it is new."""
+        self.beside: NewValues = {}
+        """What else the batch changed, for its undo."""
 
     def read(self, sent: Sequence[common.ImportRow]) -> None:
         """Adds the rows; rejects those that cannot be read."""
@@ -219,7 +258,17 @@ class Batch(Generic[Row]):
                 changed.append(after)
         await stored.insert(connection, fresh)
         await stored.update(connection, changed)
+        self.has_saved(stored, fresh, changed)
         return fresh + changed
+
+    def has_saved(self, stored: ImportTable, fresh: Sequence[NewValues], changed: Sequence[NewValues]) -> None:
+        """Notes what an undo needs to know: rows that were inserted, and rows that were updated."""
+        has_version = "version" in stored.table.c
+        self.done += [(row["id"], row["version"] if has_version else 0, None) for row in fresh]
+        for row in changed:
+            line = self.good[row["external_id"]]
+            before = {name: line.stored(name) for name in stored.changeable} | line.before_beside
+            self.done.append((row["id"], row["version"] if has_version else 0, before))
 
     def _after(self, line: ImportRow[Row], stored: ImportTable, defaults: Values) -> NewValues:
         """The whole record after the import."""
@@ -295,6 +344,13 @@ class Importer:
         self._ledger = Ledger(claims)
         self._outbox = outbox
         self._clocks = clocks
+        batches = claims.metadata.tables.get(IMPORT_BATCH)
+        names = ("company_id", "import_key", "kind", "ids", "versions", "before", "beside")
+        self._keep = (
+            None
+            if batches is None
+            else Statement(sa.insert(batches).values({name: param(name, batches.c[name].type) for name in names}))
+        )
 
     async def run(
         self,
@@ -315,6 +371,8 @@ class Importer:
         company_id = identity.company_id(call)
         if call.identity.kind == identity.SERVICE:  # the gateway fills sandboxes, and imports nothing else
             await self._clocks.check_not_live(company_id)
+        if getattr(request, "import_key", ""):
+            check_key(request.import_key)
         if len(request.rows) > ROWS_MAX:
             raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
         claim = _claim(request, kind, company_id)
@@ -327,7 +385,7 @@ class Importer:
         if not batch.good:
             return batch.results
         try:
-            return await self._saved(save, batch, request.dry_run, claim, call)
+            return await self._saved(save, batch, request, claim, call)
         except _DryRunDone:
             return batch.results
         except UniqueViolationError as fault:  # a command made the same record; a retry finds it
@@ -337,7 +395,7 @@ class Importer:
         self,
         save: Callable[[Connection, Batch[Row]], Awaitable[References]],
         batch: Batch[Row],
-        dry_run: bool,
+        request: Any,
         claim: Claim | None,
         call: identity.Call,
     ) -> list[common.ImportResult]:
@@ -350,8 +408,9 @@ class Importer:
             batch.clock = await self._clocks.of(call, connection)  # it may have moved while the batch waited
             batch.moment = batch.clock()
             references = await save(connection, batch)
-            if dry_run:
+            if request.dry_run:
                 raise _DryRunDone
+            await self._note(connection, batch, request)
             if any(result.outcome in (CREATED, CHANGED) for result in batch.results):
                 connection.changed.add((batch.company_id, _noun(batch.kind), 0))
             if references.ListFields():
@@ -368,6 +427,29 @@ class Importer:
         if references.ListFields():
             self._outbox.wake()
         return batch.results
+
+    async def _note(self, connection: Connection, batch: Batch[Row], request: Any) -> None:
+        """Stores what an undo of the import needs to know of the batch."""
+        import_key = getattr(request, "import_key", "")
+        if self._keep is None or not import_key or not batch.done:
+            return
+        before = {str(record_id): values for record_id, _, values in batch.done if values is not None}
+        await connection.execute(
+            self._keep,
+            company_id=batch.company_id,
+            import_key=import_key,
+            kind=kind_of(request),
+            ids=[record_id for record_id, _, _ in batch.done],
+            versions=[version for _, version, _ in batch.done],
+            before=msgspec.to_builtins(before),
+            beside=msgspec.to_builtins(batch.beside),
+        )
+
+
+def kind_of(request: Any) -> str:
+    """The kind of record that an Import RPC takes, as files have it: "turn-tasks" for ImportTurnTasksRequest."""
+    name = type(request).__name__.removeprefix("Import").removesuffix("Request")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
 async def lock_company_imports(connection: Connection, company_id: int) -> None:

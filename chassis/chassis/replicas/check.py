@@ -80,7 +80,11 @@ class ReplicaCheck:
                 getattr(references, kind).extend(sure)
         return waiting
 
-    def _remove_foreign(self, producer: str, references: Message) -> None:
+    def _remove_foreign(self, producer: str, references: Any) -> None:
+        for row in [row for row in references.withdrawn if self._replicas.owners.get(row.kind, producer) != producer]:
+            REFUSED.labels(producer).inc()
+            log.error("references_refused", producer=producer, kind=row.kind, rows=1)
+            references.withdrawn.remove(row)
         for kind, owner in self._replicas.owners.items():
             rows = getattr(references, kind)
             if rows and owner != producer:

@@ -98,6 +98,16 @@ class Replicas:
         """Saves the rows of the kinds that the context replicates. For `overwrite` see `Replicated`."""
         for kind, replica in self.kinds.items():
             await replica.put(connection, (row for batch in references for row in getattr(batch, kind)), overwrite)
+            await self._forget(connection, kind, references)
+
+    async def _forget(self, connection: Connection, kind: str, references: Sequence[References]) -> None:
+        """Forgets the rows that their owner has withdrawn, unless they have come back since."""
+        gone = {row.id: row for batch in references for row in batch.withdrawn if row.kind == kind}
+        if gone:
+            keys = [(row.company_id, row.id) for row in gone.values()]
+            stored = await self.kinds[kind].stored(connection, keys, lock=True)
+            keys = [key for key in keys if key[1] in stored and stored[key[1]]["version"] <= gone[key[1]].version]
+            await self.kinds[kind].forget(connection, keys)
 
 
 class Replica:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gc
+import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tqdm import tqdm
 
 from chassis.auth.clients import ServiceUnavailable
 from chassis.auth.rpcs import response_to
+from chassis.writes.idempotency import KEY_CHARACTERS_MAX
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
@@ -26,6 +28,7 @@ from importing.rows import Reading, Source
 from importing.run import Counts, Record
 from importing.sending import DEADLINE_SECONDS, Ask, NoAnswer, Sender
 from importing.shapes import Mapped, Plain, Shape
+from importing.undo import AskService, Kept, Undo, UndoOutcome, why_kept
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company, is_transient, unavailable_message
 from makeready_cli.errors import CommandError, UsageError, printable, quoted
@@ -68,7 +71,29 @@ def add(commands: Commands) -> None:
         help="between the values of a CSV (default: found in the file)",
     )
     parser.add_argument("--sheet", metavar="NAME", help="of an Excel workbook with several")
+    parser.add_argument(
+        "--import-key", metavar="KEY", type=_import_key, help="what the import can be undone by (default: a new one)"
+    )
     parser.set_defaults(run=run)
+    undoing = command(
+        commands,
+        "import-undo",
+        "undo an import: makeready import undo",
+        description="Undoes an import of the last 30 days. What it created is not served any more, and comes back when "
+        "a file brings its external_id again; what it changed goes back. Records that were changed since, or that "
+        "others refer to, stay as they are, and are listed. Run it again to go on after an interruption, or with what "
+        "stayed.",
+    )
+    undoing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    undoing.add_argument("import_key", metavar="KEY", type=_import_key, help="as `makeready import` printed it")
+    undoing.add_argument("--dry-run", action="store_true", help="say what would happen, change nothing")
+    undoing.set_defaults(run=undo)
+
+
+def _import_key(text: str) -> str:
+    if not text or len(text) > KEY_CHARACTERS_MAX or not (text.isascii() and text.isprintable()):
+        raise argparse.ArgumentTypeError(f"must be 1 to {KEY_CHARACTERS_MAX} printable ASCII characters")
+    return text
 
 
 def _encoding(text: str) -> str:
@@ -96,7 +121,11 @@ async def _run(operator: Operator, arguments: argparse.Namespace) -> Answer:
     file: Path = arguments.file
     shapes, reading = _shapes(arguments)
     ask = _asking(operator, arguments.company_id)
-    records = [Record(kind, shape, Sender(ask, kind, arguments.dry_run, arguments.events)) for kind, shape in shapes]
+    key = arguments.import_key or f"file-{secrets.token_hex(6)}"
+    records = [
+        Record(kind, shape, Sender(ask, kind, arguments.dry_run, arguments.events, import_key=key))
+        for kind, shape in shapes
+    ]
     # openpyxl warns of parts of a workbook that it leaves out; no row is in them.
     warnings.filterwarnings("ignore", module="openpyxl")
 
@@ -115,18 +144,66 @@ async def _run(operator: Operator, arguments: argparse.Namespace) -> Answer:
             _summarize(stopped.outcome, say)
             raise CommandError(f"{stopped} {_stored(stopped.outcome, arguments.dry_run)}") from None
         _summarize(outcome, say)
+        if not arguments.dry_run and outcome.counts.created + outcome.counts.changed:
+            say(f"To undo it: makeready import undo {arguments.company_id} {key}")
     return _answer(outcome, arguments.dry_run)
 
 
+async def undo(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    """`makeready import undo`."""
+    await ensure_company(operator, arguments.company_id)
+    work = Undo(_asking_services(operator, arguments.company_id), arguments.import_key, dry_run=arguments.dry_run)
+    try:
+        outcome = await work.run(KINDS, _nobody_watches)
+    except ImportFault as fault:
+        raise CommandError(str(fault)) from None
+    kinds = [of_kind for of_kind in outcome.kinds if of_kind.withdrawn or of_kind.restored or of_kind.kept]
+    if not kinds:
+        raise CommandError("Nothing is left to undo of an import with this key, or it was more than 30 days ago.")
+    would = "would be " if arguments.dry_run else ""
+    lines = [
+        f"{of_kind.kind}: {of_kind.withdrawn} {would}withdrawn, {of_kind.restored} {would}changed back, "
+        f"{of_kind.kept} kept."
+        for of_kind in kinds
+    ]
+    lines += [_kept(reason) for reason in outcome.kept]
+    value = {
+        "kinds": [dataclasses.asdict(of_kind) for of_kind in kinds],
+        "kept": list(map(dataclasses.asdict, outcome.kept)),
+    }
+    return Answer(value, "\n".join(lines))
+
+
+def _kept(reason: Kept) -> str:
+    """Why records stay, with the first of them."""
+    names = ", ".join(map(quoted, reason.examples))
+    more = ", …" if reason.records > len(reason.examples) > 0 else ""
+    listed = f" ({names}{more})" if names else ""
+    return f"{reason.kind} kept, because {why_kept(reason.used_by)}: {reason.records}{listed}"
+
+
+async def _nobody_watches(_outcome: UndoOutcome) -> None:
+    """Shows no progress."""
+
+
 def _asking(operator: Operator, company_id: int) -> Ask:
+    ask_service = _asking_services(operator, company_id)
+
     async def ask(kind: Kind, request: Any) -> Any:
+        return await ask_service(kind.service, request)
+
+    return ask
+
+
+def _asking_services(operator: Operator, company_id: int) -> AskService:
+    async def ask(service: str, request: Any) -> Any:
         response = response_to(type(request))
         try:
             return await operator.ask(
-                kind.service, request, response, company_id=company_id, deadline_seconds=DEADLINE_SECONDS
+                service, request, response, company_id=company_id, deadline_seconds=DEADLINE_SECONDS
             )
         except ServiceUnavailable as error:
-            raise NoAnswer(unavailable_message(kind.service, error), is_transient=is_transient(error)) from None
+            raise NoAnswer(unavailable_message(service, error), is_transient=is_transient(error)) from None
         except CommandError as error:
             raise ImportFault(str(error)) from None
 

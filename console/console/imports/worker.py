@@ -214,7 +214,7 @@ class Worker:
             shapes, reading = self._shapes()
             key = f"job-{job.id}-{job.run}"
             records = [
-                Record(kind, shape, Sender(services.ask, kind, dry_run, job.events, f"{key}-{number}"))
+                Record(kind, shape, Sender(services.ask, kind, dry_run, job.events, f"{key}-{number}", key))
                 for number, (kind, shape) in enumerate(shapes)
             ]
             passes = Passes(path, reading, records, rejects)

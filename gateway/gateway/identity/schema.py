@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Column, DateTime, MetaData, text
 
+from chassis.changes.tables import withdrawn_table
+from chassis.imports.tables import import_table
 from chassis.messaging.outbox import outbox_table
 from chassis.writes.audit import audit_table
 from chassis.writes.idempotency import ledger
@@ -13,6 +15,8 @@ metadata = MetaData()
 outbox = outbox_table(metadata)
 idempotency = ledger(metadata)
 audit = audit_table(metadata, "ended_at IS NOT NULL")
+import_batch = import_table(metadata)
+withdrawn_record = withdrawn_table(metadata)
 
 
 def instant(name: str) -> Column[object]:

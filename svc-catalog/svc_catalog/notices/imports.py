@@ -82,6 +82,7 @@ def _place(line: NoticeLine, units: Mapping[str, Record], before: Sequence[int])
     elif "unit" in line.given or line.row.area is not None:
         after = []
     line.values["unit_ids"] = after
+    line.before_beside["unit_ids"] = list(before)
     line.touched = after != list(before)
 
 

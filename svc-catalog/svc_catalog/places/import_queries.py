@@ -11,6 +11,7 @@ from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of, columns_of
 from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
+from chassis.imports.undo import Beside
 from svc_catalog.places import tables as t
 from svc_catalog.places.rules import FLOORPLAN_MEASURES
 from svc_catalog.schema import IDS, editable_columns
@@ -84,6 +85,7 @@ _MEASURES = Query(
         t.floorplan.c.id == func.any(param("floorplan_ids", IDS)),
     ),
 )
+MEASURES = Beside(t.floorplan, *FLOORPLAN_MEASURES)
 _SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)
 
 

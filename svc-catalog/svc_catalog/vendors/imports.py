@@ -111,6 +111,9 @@ class _Businesses:
                 differing[legal_name] = before._replace(website=website)
         for external_id, line in self._batch.good.items():
             line.touched = self._legal_names[external_id] in differing
+        self._batch.beside["businesses"] = [
+            q.WEBSITES.change(stored[legal_name]._asdict(), after._asdict()) for legal_name, after in differing.items()
+        ]
         await q.save_websites(connection, list(differing.values()))
         named = {self._legal_names[external_id] for external_id in self._batch.good}
         missing = [

@@ -17,6 +17,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
 from chassis.db.statements import TEXTS, Expression, Query, Statement, param
 from chassis.imports.importer import ImportTable
+from chassis.imports.undo import Beside
 from chassis.lists.paging import Pages
 from makeready.catalog.v1.vendors_pb2 import ListVendorsRequest
 from svc_catalog.references import ReferenceRows
@@ -49,6 +50,7 @@ VENDOR_REFERENCES = ReferenceRows(
 )
 
 VENDORS = ImportTable(vendor, *editable_columns(vendor))
+WEBSITES = Beside(business, "website")
 
 _COMPLIANCE = tuple(field.name for field in dataclasses.fields(VendorCompliance))
 

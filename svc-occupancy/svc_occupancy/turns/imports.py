@@ -64,7 +64,13 @@ class TurnImport:
             line.values["planned_version"] = _planned_version(line)
         await import_queries.close(connection, batch.company_id, replaced)
         saved = await batch.save(connection, import_queries.TURNS, {})
-        await _put_in_row(connection, batch.company_id, [unit for unit in units.values() if unit.has_another_row])
+        another_row = [unit.id for unit in units.values() if unit.has_another_row]
+        await put_in_row(connection, batch.company_id, another_row)
+        after = {state.unit_id: state.version for state in changed}
+        batch.beside["units"] = {
+            str(unit.unit_id): [after.get(unit.unit_id, unit.version or 0), unit.unit_status, unit.current_id]
+            for unit in units_before
+        }
         ids = {row["external_id"]: row["id"] for row in saved}
         changes = [
             change
@@ -163,12 +169,11 @@ def _is_replanned(line: TurnLine) -> bool:
     return any(line.after(name) != line.stored(name) for name in ("status", "has_begun", "move_in_date"))
 
 
-async def _put_in_row(connection: Connection, company_id: int, units: Sequence[_Unit]) -> None:
+async def put_in_row(connection: Connection, company_id: int, unit_ids: Sequence[int]) -> None:
     """Puts the planned turns of units into a row, after the batch is saved. Files name no predecessors, so the earlier
     move-in comes first."""
-    if not units:
+    if not unit_ids:
         return
-    unit_ids = [unit.id for unit in units]
     before = {
         unit.unit_id: unit.current_id for unit in await import_queries.units_before(connection, company_id, unit_ids)
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, literal_column, select, update
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy import BigInteger, func, literal_column, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, array_rows_of
@@ -46,6 +46,23 @@ async def save_states(connection: Connection, states: Sequence[UnitState], chang
 
 
 _change = tables.unit_status_change
+_NEWEST_OF_OTHERS = Statement(
+    select(_change.c.unit_id, func.max(_change.c.version).label("version"))
+    .where(
+        _change.c.company_id == param("company_id", BigInteger),
+        _change.c.unit_id == func.any(param("unit_ids", ARRAY(BigInteger))),
+        _change.c.cause != literal_column("'import'"),
+    )
+    .group_by(_change.c.unit_id)
+)
+
+
+async def newest_changes(connection: Connection, company_id: int, unit_ids: Sequence[int]) -> dict[int, int]:
+    """The versions of the newest changes that no file made, of the units that have any."""
+    rows = await connection.rows(_NEWEST_OF_OTHERS, company_id=company_id, unit_ids=unit_ids)
+    return {row["unit_id"]: row["version"] for row in rows}
+
+
 # However many changes a unit has had, only its newest ones are read.
 NEWEST_CHANGES = 100
 _newest = (

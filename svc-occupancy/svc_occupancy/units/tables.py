@@ -16,7 +16,8 @@ unit_state = Table(
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
     Column("unit_id", BigInteger, ForeignKey("unit.id"), primary_key=True, autoincrement=False),
     Column("version", BigInteger, nullable=False),
-    Column("unit_status", Text, nullable=False),
+    # Null again when the import of the unit's only turns is undone.
+    Column("unit_status", Text),
     # The active turn's date.
     Column("projected_ready_on", Date),
     # The unit's. Null in rows that the release before wrote, until the sweep fills it.

@@ -46,6 +46,8 @@ FILLED = Counter("makeready_ticket_search_rows_total", "Rows of the search for t
 
 # Only one process makes rows at a time: what it reads is then newer than the rows that it replaces.
 _LOCK = int.from_bytes(hashlib.blake2b(b"ticket_search", digest_size=8).digest(), signed=True)
+LOCKED = Statement(select(func.pg_advisory_xact_lock(literal_column(str(_LOCK))).label("locked")))
+"""Until the end of the transaction, nobody makes rows."""
 _IDS = ARRAY(BigInteger)
 _AS_SENT = sa.types.NullType()  # an array, as asyncpg returns it
 _t, _s, _comment = t.ticket.c, ticket_search.c, t.ticket_comment

@@ -117,6 +117,7 @@ class TicketImport:
         await _number(connection, opened, changed)
         await self._opener.open_in(connection, self._call, opened, batch.moment, events=self._events)
         await q.TICKETS.update(connection, [ticket.after for ticket in changed])
+        batch.has_saved(q.TICKETS, [new.row for new in opened], [ticket.after for ticket in changed])
         moved = [change for ticket in changed if (change := ticket.status_change()) is not None]
         await q.INSERT_CHANGES.run(connection, [change.entry(None, self._call.request_id) for change in moved])
         # Each ticket by its id: the search ignores the hint "several tickets".

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, Integer, and_, bindparam, func, insert, or_, select, true, update
+from sqlalchemy import BigInteger, Boolean, Integer, and_, bindparam, func, insert, not_, or_, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
+from chassis.imports.tables import is_leaving
 from chassis.lists.lookup import Identified
 from chassis.lists.paging import Pages
 from gateway.identity.accounts.tables import account
@@ -30,19 +31,25 @@ _company_id = bindparam("company_id", type_=BigInteger)
 _of_company = staff.c.company_id == _company_id
 
 # The fields of makeready.events.v1.StaffReference.
-_REFERENCES = Statement(
-    select(*(staff.c[name] for name in ("id", "version", "company_id", "name", "external_id"))).where(
-        _of_company,
-        or_(
-            staff.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
-            staff.c.external_id == func.any(bindparam("external_ids", type_=TEXTS)),
-        ),
-    )
+_references = select(*(staff.c[name] for name in ("id", "version", "company_id", "name", "external_id"))).where(
+    _of_company,
+    or_(
+        staff.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
+        staff.c.external_id == func.any(bindparam("external_ids", type_=TEXTS)),
+    ),
 )
+_REFERENCES, _GIVEN = Statement(_references), Statement(_references.where(not_(is_leaving(staff, "staff"))))
+
+
+async def staff_given(
+    database: Database, company_id: int, ids: Sequence[int], external_ids: Sequence[str]
+) -> list[Record]:
+    """As `staff_references`, for a context that lacks them: without those that an undo is about to withdraw."""
+    return await database.rows(_GIVEN, company_id=company_id, ids=ids, external_ids=external_ids)
 
 
 async def staff_references(
-    database: Database, company_id: int, ids: Sequence[int], external_ids: Sequence[str]
+    database: Database | Connection, company_id: int, ids: Sequence[int], external_ids: Sequence[str]
 ) -> list[Record]:
     """The company's members of staff that have one of the ids or external ids."""
     return await database.rows(_REFERENCES, company_id=company_id, ids=ids, external_ids=external_ids)

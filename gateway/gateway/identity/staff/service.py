@@ -38,5 +38,5 @@ class StaffService:
         company_id = identity.company_id(call)
         if request.company_id != company_id:
             raise identity.IdentityError("the token names another company than the request")
-        rows = await queries.staff_references(self.database, company_id, request.ids, request.external_ids)
+        rows = await queries.staff_given(self.database, company_id, request.ids, request.external_ids)
         return pb.BatchGetStaffResponse(staff=[StaffReference(**dict(row)) for row in rows])

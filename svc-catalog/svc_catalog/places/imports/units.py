@@ -72,6 +72,9 @@ class _Measures:
             if stored[plan_id].differs(stated):
                 differing[plan_id] = stored[plan_id]._replace(**stated)
                 batch.good[external_id].touched = True
+        batch.beside["floorplans"] = [
+            q.MEASURES.change(stored[plan_id]._asdict(), after._asdict()) for plan_id, after in differing.items()
+        ]
         await q.save_floorplan_measures(connection, list(differing.values()))
 
 
