@@ -31,7 +31,6 @@ from console.bulk_acts import BulkActs
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
 from console.kit import (
-    browser_secret,
     confirming,
     device,
     form_tokens,
@@ -44,13 +43,13 @@ from console.kit import (
 )
 from console.kit.browser_session import NOBODY, BrowserSession
 from console.kit.calls import Calls
-from console.kit.context import Page, PageContext, Site
+from console.kit.context import Page, PageContext, Render, Site
 from console.kit.live import Live
 from console.kit.panels import missing
 from console.kit.sending import needs_confirmation
 from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions, secret_of
-from console.kit.signing_in import SESSION_COOKIE, end, go_on
+from console.kit.signing_in import SESSION_COOKIE, end, go_on, remember
 from console.kit.statics import PREFIX, Statics, accepts_gzip
 from console.kit.turns import Turns
 from console.kit.uploads import (
@@ -69,7 +68,7 @@ from console.saved_views import SavedViews
 COMPRESSED_FROM = 1024
 CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; worker-src 'self'"
 )
 HEADERS = {
     "Content-Security-Policy": CSP,
@@ -83,7 +82,7 @@ HEADERS = {
 }
 STRICT_TRANSPORT = "max-age=31536000"
 HEALTH = ("/healthz", "/readyz")
-FREE = (PREFIX, photos.PREFIX)
+FREE = (PREFIX, photos.PREFIX, *device.FREE)
 """What is served without a session, as it is: no cookie is read."""
 LEFT_SANDBOX = "That sandbox was ended, or is closed. You are in the live company."
 COMPANY_HEADER = "X-Company"
@@ -135,6 +134,14 @@ class Console:
             SandboxPurge(self._clients[config.GATEWAY], database, store),
             PeoplePurge(self._clients[config.GATEWAY], self.site.saved_views),
         )
+        self._purges = (
+            SandboxPurge(self._clients[config.GATEWAY], database, store),
+            PeoplePurge(self._clients[config.GATEWAY], self.site.saved_views),
+        )
+        self._of_device = {
+            device.WORKER_PATH: (device.worker(statics, pages.PAGES), "text/javascript"),
+            device.MANIFEST_PATH: (device.manifest(statics), "application/manifest+json"),
+        }
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
         self._uploads, self._turns = UploadCapacity(), Turns()
@@ -153,7 +160,8 @@ class Console:
         app.router.add_get(PREFIX + "{name:.+}", self.site.statics.answer)
         app.router.add_get(photos.PREFIX + "{name}", self._photo)
         app.router.add_get(streaming.PATH, self._live, allow_head=False)
-        app.router.add_get(device.KEY_PATH, self._device_key, allow_head=False)
+        for path, answer in device.answers(self.site.statics, pages.PAGES).items():
+            app.router.add_get(path, _answering(answer))
         for page in pages.PAGES:
             add = app.router.add_get if page.method == "GET" else app.router.add_post
             add(pattern(page.path), _runner(page), expect_handler=_not_yet)
@@ -182,9 +190,6 @@ class Console:
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         return await streaming.stream(request[CONTEXT])
-
-    async def _device_key(self, request: web.Request) -> web.StreamResponse:
-        return await device.key(request[CONTEXT])
 
     async def _close(self, _app: web.Application) -> None:
         for task in self._background:
@@ -268,7 +273,7 @@ class Console:
             request[REQUEST].is_known = True
         else:
             session.was_displaced = self.site.sessions.was_displaced(text)
-        self._remember(context, is_known=fault is None)
+        remember(context, is_known=fault is None)
         if fault is not None:
             log.warning("session_unknown", reason=str(fault))
         who = session.who
@@ -281,21 +286,6 @@ class Console:
         if request.headers.get(COMPANY_HEADER) not in (None, str(who.company_id) if who else ""):
             return _error_page(context, 409, "company")
         return await handler(request)
-
-    def _remember(self, context: PageContext, *, is_known: bool) -> None:
-        """Reads the browser's secret, and has the browser keep it for as long as it should. is_known: whether the
-        gateway has said whose session it is."""
-        session, now = context.session, self.site.now()
-        stored = browser_secret.read(context.request.cookies.get(browser_secret.COOKIE, ""), self.site.key, now)
-        session.is_known = is_known
-        session.was_here = stored is not None
-        if stored is not None and not is_known:
-            session.browser = stored
-            return
-        session.browser = browser_secret.renewed(stored, session.who, now)
-        if session.browser != stored and context.page is not None and is_known:
-            age = session.browser.ends_at - int(now.timestamp())
-            context.cookies[browser_secret.COOKIE] = session.browser.sealed(self.site.key), age
 
     @web.middleware
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -359,7 +349,7 @@ class Console:
         """Goes on for one whom the page's line names."""
         assert context.page is not None
         if context.session.who is not None and context.session.who.second_factor_due and not context.page.due:
-            return context.redirect("/account")
+            return context.redirect("/account") if not context.is_queued else _error_page(context, 401, "signed_out")
         return await handler(context.request)
 
     @web.middleware
@@ -429,6 +419,15 @@ def _runner(page: Page) -> Handler:
         return response
 
     run.page = page  # type: ignore[attr-defined]
+    return run
+
+
+def _answering(answer: Render) -> Handler:
+    """The handler of what is no page of pages.py."""
+
+    async def run(request: web.Request) -> web.StreamResponse:
+        return await answer(request[CONTEXT])
+
     return run
 
 

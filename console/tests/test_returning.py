@@ -68,7 +68,7 @@ async def test_a_second_factor_and_a_confirmation_come_between(signed_in: Callab
     again = await browser.send("/keys/new", **{"return.code": "000000"})
     assert again.status == 401 and "The code is wrong." in again.words
     confirmation = await browser.send("/keys/new", **{"return.code": CODE})
-    assert confirmation.title == "Confirm that it is you" and "return." not in confirmation.text
+    assert confirmation.title == "Confirm your identity" and "return." not in confirmation.text
     done = await browser.send("/keys/new", **{"confirm.password": PASSWORD})
     assert done.status == 200 and "mk_Tq4nY0vK" in done.text
     assert {request.idempotency_key for request in stubs.called("identity.KeysService/MintKey")} == {form["act"]}
@@ -91,7 +91,7 @@ async def test_a_form_from_before_the_sign_out_is_refused(administrator: Browser
     assert out.headers["Clear-Site-Data"] == '"storage"'
     assert COOKIE not in administrator.cookies
     # Nobody reads it, and the same person's next session does not take it.
-    assert (await administrator.post(PATH, {**form, "body": TYPED})).title == "You are not signed in any more"
+    assert (await administrator.post(PATH, {**form, "body": TYPED})).title == "You have been signed out"
     await administrator.get("/sign-in")
     await administrator.send("/sign-in", email="dana@demo.example", password=PASSWORD)
     assert administrator.cookies[COOKIE] != kept

@@ -40,7 +40,15 @@ def test_templates_have_nothing_that_the_policy_forbids(template: Path) -> None:
 
 
 def test_our_own_script_stays_small() -> None:
-    for name, most in (("console.js", 150), ("live.js", 50), ("writing.js", 60), ("store.js", 210), ("drafts.js", 170)):
+    for name, most in (
+        ("console.js", 150),
+        ("live.js", 50),
+        ("writing.js", 60),
+        ("store.js", 260),
+        ("drafts.js", 190),
+        ("offline.js", 150),
+        ("worker.js", 190),
+    ):
         script = (FOLDER / name).read_text()
         assert len(script.splitlines()) <= most
         assert "eval(" not in script and "innerHTML" not in script

@@ -48,7 +48,8 @@ class Page:
     panel: the name of a part of other pages, "Tickets", that they show by `panels.include`; empty: it is a whole page.
     uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
     in_sandboxes: the menu of a live company leaves it out. is_secret: its form has a password, a code or a key, and is
-    kept nowhere. views: it is a list whose filters people can save.
+    kept nowhere. views: it is a list whose filters people can save. on_device: a page that a phone keeps, to be opened
+    without a network; an act that waits for one there.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Page:
     in_sandboxes: bool = False
     is_secret: bool = False
     views: bool = False
+    on_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,11 @@ class PageContext:
         return str(self.form[form_tokens.FIELD])
 
     @property
+    def is_queued(self) -> bool:
+        """Whether the browser sends a form that has waited for a network: no page is shown after it."""
+        return self.request.method == "POST" and "X-Queued" in self.request.headers
+
+    @property
     def theme(self) -> str:
         """How the person wants pages: one of THEMES."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
@@ -203,6 +210,8 @@ class PageContext:
     def redirect(self, path: str, message: str = "", undo: Undo | None = None) -> web.Response:
         """To another page after an action (303). message: one sentence that the next page shows once, with a button
         for the undo."""
+        if self.is_queued:
+            return web.Response(status=204)
         if message or form_tokens.FIELD in self.form:
             token = self.form.get(form_tokens.FIELD, "")[: form_tokens.CHARACTERS_MAX]
             sealed = flash.sealed(Flash(message, undo, token), self.session.secret)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.kit import browser_secret
 from console.kit.context import PageContext
 from console.kit.serving import REQUEST
 from makeready.identity.v1 import sessions_pb2
@@ -42,3 +43,19 @@ def end(context: PageContext) -> None:
     context.site.sessions.forget(context.session.text)
     context.session.text, context.session.who = "", None
     context.cookies[SESSION_COOKIE] = "", 0
+
+
+def remember(context: PageContext, *, is_known: bool) -> None:
+    """Reads the browser's secret, and has the browser keep it for as long as it should. is_known: whether the gateway
+    has said whose session it is."""
+    session, site = context.session, context.site
+    now = site.now()
+    stored = browser_secret.read(context.request.cookies.get(browser_secret.COOKIE, ""), site.key, now)
+    session.is_known, session.was_here = is_known, stored is not None
+    if stored is not None and not is_known:
+        session.browser = stored
+        return
+    session.browser = browser_secret.renewed(stored, session.who, now)
+    if session.browser != stored and context.page is not None and is_known:
+        age = session.browser.ends_at - int(now.timestamp())
+        context.cookies[browser_secret.COOKIE] = session.browser.sealed(site.key), age

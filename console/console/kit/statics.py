@@ -11,10 +11,16 @@ from aiohttp import web
 
 FOLDER = Path(__file__).resolve().parents[1] / "static"
 PREFIX = "/static/"
-PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js")
+PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js", "offline.js")
+WORKER_SCRIPT = "worker.js"
 """Our own scripts of each page, which are served as one file: PAGE_SCRIPT."""
 PAGE_SCRIPT = "pages.js"
-TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
 HEADERS = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 
 
@@ -30,10 +36,11 @@ class Statics:
     """The files of the folder `static` whose endings TYPES has."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder
         self._by_name: dict[str, File] = {}
         for file in sorted(folder.rglob("*")):
             name = file.relative_to(folder).as_posix()
-            if file.suffix in TYPES and name not in PAGE_SCRIPTS:
+            if file.suffix in TYPES and name not in (*PAGE_SCRIPTS, WORKER_SCRIPT):
                 self._add(name, file.read_bytes())
         scripts = [(folder / name).read_bytes() for name in PAGE_SCRIPTS if (folder / name).exists()]
         self._add(PAGE_SCRIPT, b"".join(scripts))
@@ -42,6 +49,10 @@ class Statics:
     def _add(self, name: str, plain: bytes) -> None:
         path = f"{PREFIX}{hashlib.sha256(plain).hexdigest()[:16]}/{name}"
         self._by_name[name] = File(path, TYPES[Path(name).suffix], plain, gzip.compress(plain, 9, mtime=0))
+
+    def source(self, name: str) -> str:
+        """The text of a script that is served as a part of another one."""
+        return (self._folder / name).read_text()
 
     def path(self, name: str) -> str:
         """The path under which a file is served, for example of "console.css"."""

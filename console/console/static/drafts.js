@@ -82,10 +82,12 @@
     });
   }, true);
 
+  // An act that was refused comes back as it was sent: its values stand alone.
+  const pair = (text, other) => (text.startsWith("[") ? JSON.parse(text) : [text, other]);
   const put = (field, text) => {
-    if (isTick(field)) field.checked = JSON.parse(text)[1];
+    if (isTick(field)) field.checked = pair(text, true)[1];
     else if (field.matches("select")) {
-      const [value, words] = JSON.parse(text);
+      const [value, words] = pair(text, text);
       if (![...field.options].some((option) => option.value === value)) field.add(new Option(words, value));
       field.value = value;
     } else field.value = text;
@@ -97,7 +99,7 @@
     for (const [name, content] of draft.entries) {
       if (typeof content !== "string") { files.set(name, [...(files.get(name) || []), content]); continue; }
       const field = fields.find((each) => each.name === name && !each.restored
-        && (!isTick(each) || each.value === JSON.parse(content)[0]));
+        && (!isTick(each) || each.value === pair(content)[0]));
       if (!field) continue;
       field.restored = true;
       put(field, content);
@@ -127,10 +129,15 @@
     form.prepend(line);
   };
   const offer = async (form) => {
-    const draft = await store.drafts.get(nameOf(form));
-    if (!draft) return;
+    const sent = form.getAttribute("action");
+    const own = await store.drafts.get(nameOf(form)), draft = own || await store.drafts.get(sent);
+    if (!draft || (!own && !draft.entries.some(([name]) => kept(form).some((field) => field.name === name)))) return;
     const hidden = [...form.querySelectorAll(`input[name=act], ${SEEN}`)].map((field) => [field, field.value]);
     if (!restore(form, draft)) return;
+    if (!own) {
+      save(form);
+      saving.get(nameOf(form)).then(() => store.drafts.drop(sent)).catch(() => {});
+    }
     for (const [name, value] of draft.seen) {
       const field = form.querySelector(`input[type=hidden][name="${CSS.escape(name)}"]`);
       if (field) field.value = value;

@@ -64,6 +64,12 @@ const store = (() => {
     await tidy(owner);
     return { owner, key };
   };
+  // This device keeps pages from now on: it is one that people carry about.
+  const keep = async () => {
+    const known = await me();
+    if (known && !known.keeps) await run("me", "readwrite", (rows) => rows.put({ ...known, keeps: true }, "me"));
+    return known;
+  };
   const dropPages = async () => {
     for (const name of await caches.keys()) if (name.startsWith("pages-")) await caches.delete(name);
   };
@@ -77,6 +83,13 @@ const store = (() => {
     for (const row of await all("drafts")) {
       if (row.at < before) await run("drafts", "readwrite", (rows) => rows.delete([row.owner, row.form]));
     }
+    await run("used", "readwrite", (rows) => {
+      const cursor = rows.openCursor();
+      cursor.onsuccess = () => {
+        if (cursor.result?.value.at < before) cursor.result.delete();
+        cursor.result?.continue();
+      };
+    });
   };
   // Deletes all that is this person's. Returns whether others have acts here that were not sent.
   const clear = async () => {
@@ -146,25 +159,29 @@ const store = (() => {
   };
 
   // Acts that wait for a network, in the order in which they were done. refused: what the server said, sealed.
+  const own = async () => {
+    const owner = (await me())?.owner;
+    return (await all("acts")).filter((row) => owner && row.owner === owner);
+  };
   const acts = {
     add: async (value) => {
       const { owner, key } = await opened();
       const content = await packed(key, value);
-      return run("acts", "readwrite", (rows) => rows.add({ owner, at: Date.now(), path: value.path, page: value.page, ...content }));
+      const { path, page, token } = value;
+      return run("acts", "readwrite", (rows) => rows.add({ owner, at: Date.now(), path, page, token, ...content }));
     },
-    list: async () => {
-      const who = await me();
-      const rows = (await all("acts")).filter((row) => row.owner === who?.owner);
-      return Promise.all(rows.map(async ({ id, at, answer, ...row }) => ({
-        ...(await unpacked(who.key, row)), id, at,
-        refused: answer && JSON.parse(new TextDecoder().decode(await unseal(who.key, answer))),
-      })));
+    // Their ids, paths and whether they were refused: without opening any.
+    rows: async () => (await own()).map(({ id, at, path, page, answer }) => ({ id, at, path, page, refused: Boolean(answer) })),
+    get: async (id) => {
+      const { key } = await opened();
+      const { answer, at, ...row } = await run("acts", "readonly", (rows) => rows.get(id));
+      const refused = answer && JSON.parse(new TextDecoder().decode(await unseal(key, answer)));
+      return { ...(await unpacked(key, row)), id, at, refused };
     },
-    // Without opening them: how many wait, and how many of other people lie here.
+    has: async (token) => (await own()).some((row) => row.token === token),
     count: async () => {
-      const owner = (await me())?.owner, rows = await all("acts");
-      const own = rows.filter((row) => row.owner === owner);
-      return { own: own.length, refused: own.filter((row) => row.answer).length, others: rows.length - own.length };
+      const rows = await own();
+      return { own: rows.length, refused: rows.filter((row) => row.answer).length, others: (await all("acts")).length - rows.length };
     },
     refuse: async (id, refused) => {
       const { key } = await opened();
@@ -177,12 +194,14 @@ const store = (() => {
       const owner = (await me())?.owner;
       for (const row of await all("acts")) if (row.owner !== owner) await run("acts", "readwrite", (rows) => rows.delete(row.id));
     },
-    // Whether this form token was used here before; from now on it was.
-    use: async (token) => {
-      const was = await run("used", "readonly", (rows) => rows.get(token));
-      await run("used", "readwrite", (rows) => rows.put(Date.now(), token));
-      return was !== undefined;
+    // Whether a form token was used here before, for the same or for another content. A page that is kept shows one token
+    // for as long as there is no network.
+    use: async (token, content) => {
+      const before = await run("used", "readonly", (rows) => rows.get(token));
+      await run("used", "readwrite", (rows) => rows.put({ content, at: Date.now() }, token));
+      if (!before) return "new";
+      return before.content === content ? "same" : "other";
     },
   };
-  return { me, begin, forget, clear, drafts, acts };
+  return { me, begin, keep, forget, clear, drafts, acts };
 })();
