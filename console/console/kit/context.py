@@ -203,7 +203,7 @@ class PageContext:
         """A page: `template` is `AREA/NAME.html`, from the folder `templates` of the area."""
         text = self.site.templates.get_template(template).render(
             context=self, who=self.session.who, wall=self.wall, flash=self._flash(), site=self.site, status=status,
-            done=self._done(status), **values,
+            sent_form=self._done(status), **values,
         )  # fmt: skip
         return web.Response(text=text, content_type="text/html", status=status)
 
