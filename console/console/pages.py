@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from console.areas.account import pages as account
 from console.areas.board import actions as board_actions
-from console.areas.board import endings, forgetting, notices_and_move_ins
+from console.areas.board import assigning, endings, forgetting, notices_and_move_ins, turn_templates
 from console.areas.board import pages as board
 from console.areas.clock import pages as clock
 from console.areas.company import audit, sandboxes
@@ -116,18 +116,21 @@ PAGES = (
     Page("POST", "/tickets/{ticket_id}/photos/remove", ticket_photos.remove, PEOPLE,
          (ticket_photos.REMOVE, ticket_photos.GET)),
     # board
-    Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS),
+    Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS, board.TEMPLATES),
          menu=(MAINTENANCE, board.HERE, "board"), views=True),
     Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.BOARD, board.COUNTS), panel="Turn board"),
     Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
     Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,), views=True),
-    Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS)),
+    Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS, board.TEMPLATES)),
+    Page("POST", "/turns/{turn_id}/order", assigning.order, PEOPLE, (assigning.ORDER, board.TASKS)),
     Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS), views=True),
+    Page("GET", assigning.ASSIGN_PATH, assigning.show_assign, PEOPLE, (board.TASK,)),
+    Page("POST", assigning.ASSIGN_PATH, assigning.assign, PEOPLE, (board.TASK, board_actions.UPDATE_TASK)),
     Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,), on_device=True),
     Page("GET", "/residents/contacts", board.contacts, PEOPLE, (board.RESIDENCIES,), panel="Residents"),
     Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
          (board.RESIDENCIES, board.UNIT, board.CHANGES, board.NAMES)),
-    Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, (board.UNIT,)),
+    Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, board_actions.SHOWS),
     Page("POST", "/board/units/{unit_id}", board_actions.save_card, PEOPLE, board_actions.PLANS),
     Page("POST", "/turn-tasks/{task_id}/complete", board_actions.complete_task, PEOPLE,
          (board_actions.COMPLETE_TASK, board.TASK), on_device=True),
@@ -152,6 +155,21 @@ PAGES = (
     Page("GET", "/turns/{turn_id}/cancel", endings.show_cancel_turn, PEOPLE, (board.TURN, board.UNIT)),
     Page("POST", "/turns/{turn_id}/cancel", endings.cancel_turn, PEOPLE,
          (endings.CANCEL_TURN, board.TURN, board.UNIT)),
+    # board: templates of tasks
+    Page("GET", board.TEMPLATES_PATH, turn_templates.list_templates, ADMINISTRATORS, (board.TEMPLATES,)),
+    Page("GET", "/turn-templates/new", turn_templates.show_new, ADMINISTRATORS),
+    Page("POST", "/turn-templates/new", turn_templates.add, ADMINISTRATORS, (turn_templates.ADD,)),
+    Page("GET", "/turn-templates/{template_id}", turn_templates.show, ADMINISTRATORS, (board.TEMPLATES,)),
+    Page("POST", "/turn-templates/{template_id}", turn_templates.update, ADMINISTRATORS,
+         (turn_templates.UPDATE, board.TEMPLATES)),
+    Page("POST", "/turn-templates/{template_id}/tasks", turn_templates.add_task, ADMINISTRATORS,
+         (turn_templates.UPDATE, board.TEMPLATES)),
+    Page("GET", "/turn-templates/{template_id}/tasks/{number}", turn_templates.show_task, ADMINISTRATORS,
+         (board.TEMPLATES,)),
+    Page("POST", "/turn-templates/{template_id}/tasks/{number}", turn_templates.change_task, ADMINISTRATORS,
+         (turn_templates.UPDATE, board.TEMPLATES)),
+    Page("POST", "/turn-templates/{template_id}/remove", turn_templates.remove, ADMINISTRATORS,
+         (turn_templates.REMOVE,)),
     # board: people who are forgotten
     Page("GET", forgetting.PATH, forgetting.show, ADMINISTRATORS, (forgetting.PARTY,)),
     Page("POST", forgetting.PATH, forgetting.forget, ADMINISTRATORS, (forgetting.PARTY, forgetting.FORGET)),

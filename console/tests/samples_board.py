@@ -13,6 +13,7 @@ from makeready.common.v1 import documents_pb2
 from makeready.occupancy.v1 import residencies_pb2 as residencies
 from makeready.occupancy.v1 import turn_board_pb2 as pb
 from makeready.occupancy.v1 import turn_tasks_pb2 as tasks_pb
+from makeready.occupancy.v1 import turn_templates_pb2 as templates_pb
 from makeready.occupancy.v1 import turns_pb2
 
 from .stubs import NOW, ago
@@ -29,10 +30,14 @@ def day(days: int) -> str:
     return (NOW.date() + datetime.timedelta(days=days)).isoformat()
 
 
-def task(task_id: int, name: str, on: int | None, status: str = "Open", turn_id: int = 5, unit_id: int = 15) -> Any:
+def task(task_id: int, name: str, on: int | None, status: str = "Open", turn_id: int = 5, unit_id: int = 15, *,
+         who: bool = False) -> Any:  # fmt: skip
     sample = tasks_pb.TurnTask(
         task_id=task_id, turn_id=turn_id, unit_id=unit_id, task_type=name, status=status, created_at=ago(days=12),
         updated_at=ago(days=1), source="staff")  # fmt: skip
+    if who:
+        sample.MergeFrom(tasks_pb.TurnTask(assignee_id=8, assignee_name="DeShawn Whitfield", vendor_id=1,
+                                           vendor_name="Lakeside Plumbing"))  # fmt: skip
     if on is not None:
         sample.scheduled_date = day(on)
     if status == "Completed":
@@ -42,6 +47,23 @@ def task(task_id: int, name: str, on: int | None, status: str = "Open", turn_id:
     if status == "Open" and on is not None and on < 0:
         sample.stale_at.CopyFrom(ago(hours=9))
     return sample
+
+
+def templates(hostile: str) -> Sequence[templates_pb.TurnTemplate]:
+    def template(number: int, name: str, *tasks: templates_pb.TurnTemplateTask, **more: Any) -> Any:
+        stamps: dict[str, Any] = {"version": 2, "created_at": ago(days=30), "updated_at": ago(days=2)}
+        return templates_pb.TurnTemplate(template_id=number, name=name, tasks=tasks, **stamps, **more)
+
+    of_task = templates_pb.TurnTemplateTask
+    return [
+        template(
+            8, "Standard turn", of_task(task_type="Trash-out", days_after_move_out=1),
+            of_task(task_type="Paint", days_after_move_out=2, assignee_id=8, assignee_name="DeShawn Whitfield"),
+            of_task(task_type="Final walk", days_after_move_out=5, vendor_id=1, vendor_name="Lakeside Plumbing"),
+        ),
+        template(9, hostile, of_task(task_type=hostile, assignee_id=9, assignee_name=hostile, vendor_id=3,
+                                     vendor_name=hostile), property_id=3, property=hostile, floorplan=hostile),
+    ]  # fmt: skip
 
 
 def units(hostile: str) -> Sequence[pb.BoardUnit]:
@@ -70,7 +92,7 @@ def units(hostile: str) -> Sequence[pb.BoardUnit]:
              next_move_in=99, next_turn_id=20, next_resident="Ana Ortiz", unit_status_since=ago(days=4)),
         unit(15, "Alder Court 403", 1, empty, turn_id=5, move_in_date=-700, move_out_date=-7, projected_ready_on=4,
              has_left=True,
-             tasks=[task(31, "Clean out", -5, "Completed"), task(32, "Paint", -2), task(33, "Floors", -1),
+             tasks=[task(31, "Clean out", -5, "Completed"), task(32, "Paint", -2, who=True), task(33, "Floors", -1),
                     task(34, "Final walk", 4), task(35, "Change the blinds", -20, turn_id=4)],
              unit_status_since=ago(days=6)),
         unit(36, "C-01", 3, empty, turn_id=6, move_in_date=-300, move_out_date=-6, projected_ready_on=5, has_left=True,
@@ -294,11 +316,18 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
                 return tasks_pb.GetTaskResponse(task=placed_task)
         raise refuse("task")
 
+    def list_templates(_request: Any, who: Identity) -> Any:
+        return templates_pb.ListTurnTemplatesResponse(templates=templates(hostile) if who.company_id == 1 else [])
+
     def open_tasks(request: Any, who: Identity) -> Any:
         fitting = [unit_task for unit_task in placed(who) if unit_task.task.status == "Open"]
         fitting = [
             unit_task for unit_task in fitting if not request.late or "" < unit_task.task.scheduled_date < day(0)
         ]
+        if request.HasField("assignee_id"):
+            fitting = [unit_task for unit_task in fitting if unit_task.task.assignee_id == request.assignee_id]
+        if request.unassigned:
+            fitting = [unit_task for unit_task in fitting if not unit_task.task.assignee_id]
         return tasks_pb.ListOpenTasksResponse(tasks=fitting[: request.limit])
 
     return {
@@ -306,5 +335,6 @@ def _of_turns(hostile: str, every: Sequence[pb.BoardUnit]) -> dict[str, Any]:
         "occupancy.TurnsService/ListTurns": list_turns,
         "occupancy.TurnTasksService/ListTasks": list_tasks,
         "occupancy.TurnTasksService/GetTask": get_task,
+        "occupancy.TurnTemplatesService/ListTurnTemplates": list_templates,
         "occupancy.TurnTasksService/ListOpenTasks": open_tasks,
     }

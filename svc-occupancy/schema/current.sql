@@ -251,6 +251,14 @@ CREATE TABLE public.reconciled (
     recorded_until timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.staff (
+    id bigint NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    company_id bigint NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    external_id text
+);
+
 CREATE SEQUENCE public.transition_id
     START WITH 1
     INCREMENT BY 1
@@ -330,12 +338,46 @@ CREATE TABLE public.turn_task (
     external_id text,
     source text NOT NULL,
     property_id bigint,
+    assignee_id bigint,
+    vendor_id bigint,
+    "position" integer,
     CONSTRAINT turn_task_cancelled_at CHECK (((status = 'cancelled'::text) = (cancelled_at IS NOT NULL))),
     CONSTRAINT turn_task_completed_at CHECK (((status = 'completed'::text) = (completed_at IS NOT NULL))),
     CONSTRAINT turn_task_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
     CONSTRAINT turn_task_status CHECK ((status = ANY (ARRAY['open'::text, 'completed'::text, 'cancelled'::text]))),
     CONSTRAINT turn_task_task_type CHECK ((char_length(task_type) <= 200)),
     CONSTRAINT turn_task_updated_after_created CHECK ((updated_at >= created_at))
+);
+
+CREATE SEQUENCE public.turn_template_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.turn_template (
+    company_id bigint NOT NULL,
+    id bigint DEFAULT nextval('public.turn_template_id'::regclass) NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    name text NOT NULL,
+    property_id bigint,
+    floorplan text,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT turn_template_floorplan CHECK ((char_length(floorplan) <= 200)),
+    CONSTRAINT turn_template_name CHECK ((char_length(name) <= 200))
+);
+
+CREATE TABLE public.turn_template_task (
+    company_id bigint NOT NULL,
+    template_id bigint NOT NULL,
+    "position" integer NOT NULL,
+    task_type text NOT NULL,
+    days_after_move_out integer,
+    assignee_id bigint,
+    vendor_id bigint,
+    CONSTRAINT turn_template_task_task_type CHECK ((char_length(task_type) <= 200))
 );
 
 CREATE TABLE public.unit (
@@ -345,7 +387,8 @@ CREATE TABLE public.unit (
     name text DEFAULT ''::text NOT NULL,
     external_id text,
     property_id bigint NOT NULL,
-    unit_number text
+    unit_number text,
+    floorplan text
 );
 
 CREATE TABLE public.unit_state (
@@ -371,6 +414,15 @@ CREATE TABLE public.unit_status_change (
     CONSTRAINT unit_status_change_cause CHECK ((cause = ANY (ARRAY['notice'::text, 'move_in'::text, 'board'::text, 'notice_cancelled'::text, 'vacated'::text, 'import'::text, 'turn_cancelled'::text, 'move_in_changed'::text]))),
     CONSTRAINT unit_status_change_from_status CHECK ((from_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text]))),
     CONSTRAINT unit_status_change_to_status CHECK ((to_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
+);
+
+CREATE TABLE public.vendor (
+    id bigint NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    company_id bigint NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    external_id text,
+    on_hold boolean DEFAULT false NOT NULL
 );
 
 CREATE TABLE public.withdrawn_record (
@@ -432,11 +484,20 @@ ALTER TABLE ONLY public.property
 ALTER TABLE ONLY public.reconciled
     ADD CONSTRAINT reconciled_pkey PRIMARY KEY (producer);
 
+ALTER TABLE ONLY public.staff
+    ADD CONSTRAINT staff_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.transition
     ADD CONSTRAINT transition_pkey PRIMARY KEY (company_id, id);
 
 ALTER TABLE ONLY public.turn_task
     ADD CONSTRAINT turn_task_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.turn_template
+    ADD CONSTRAINT turn_template_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.turn_template_task
+    ADD CONSTRAINT turn_template_task_pkey PRIMARY KEY (company_id, template_id, "position");
 
 ALTER TABLE ONLY public.unit
     ADD CONSTRAINT unit_pkey PRIMARY KEY (id);
@@ -446,6 +507,9 @@ ALTER TABLE ONLY public.unit_state
 
 ALTER TABLE ONLY public.unit_status_change
     ADD CONSTRAINT unit_status_change_pkey PRIMARY KEY (company_id, unit_id, version);
+
+ALTER TABLE ONLY public.vendor
+    ADD CONSTRAINT vendor_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.withdrawn_record
     ADD CONSTRAINT withdrawn_record_pkey PRIMARY KEY (company_id, kind, id);
@@ -487,6 +551,8 @@ CREATE INDEX party_email ON public.party USING btree (company_id, lower(email), 
 CREATE INDEX party_search_terms ON public.party_search USING gin (terms) WITH (fastupdate=off);
 
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
+
+CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external_id);
 
 CREATE UNIQUE INDEX transition_active_in_unit ON public.transition USING btree (company_id, unit_id) WHERE ((status = 'active'::text) AND has_begun);
 
@@ -534,9 +600,17 @@ CREATE INDEX turn_task_open_in_property ON public.turn_task USING btree (company
 
 CREATE INDEX turn_task_open_in_unit ON public.turn_task USING btree (company_id, unit_id, id) WHERE (status = 'open'::text);
 
+CREATE INDEX turn_task_open_of_assignee ON public.turn_task USING btree (company_id, assignee_id, COALESCE(scheduled_date, 'infinity'::date), id) WHERE ((status = 'open'::text) AND (assignee_id IS NOT NULL));
+
+CREATE INDEX turn_task_open_of_vendor ON public.turn_task USING btree (company_id, vendor_id, COALESCE(scheduled_date, 'infinity'::date), id) WHERE ((status = 'open'::text) AND (vendor_id IS NOT NULL));
+
+CREATE INDEX turn_task_open_unassigned ON public.turn_task USING btree (company_id, COALESCE(scheduled_date, 'infinity'::date), id) WHERE ((status = 'open'::text) AND (assignee_id IS NULL) AND (vendor_id IS NULL));
+
 CREATE INDEX turn_task_to_tell_of ON public.turn_task USING btree (company_id, scheduled_date, id) WHERE ((status = 'open'::text) AND (stale_at IS NULL));
 
 CREATE INDEX turn_task_unplaced ON public.turn_task USING btree (id) WHERE (property_id IS NULL);
+
+CREATE UNIQUE INDEX turn_template_named ON public.turn_template USING btree (company_id, name, property_id, floorplan) NULLS NOT DISTINCT;
 
 CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
 
@@ -549,6 +623,8 @@ CREATE INDEX unit_state_board ON public.unit_state USING btree (company_id, unit
 CREATE INDEX unit_state_board_of_property ON public.unit_state USING btree (company_id, property_id, unit_status, COALESCE(projected_ready_on, 'infinity'::date), unit_id) WHERE (unit_status <> 'Occupied'::text);
 
 CREATE INDEX unit_state_unplaced ON public.unit_state USING btree (unit_id) WHERE (property_id IS NULL);
+
+CREATE INDEX vendor_external_id ON public.vendor USING btree (company_id, external_id);
 
 CREATE INDEX withdrawn_record_changed ON public.withdrawn_record USING btree (company_id, kind, changed_xid, id);
 
@@ -573,7 +649,25 @@ ALTER TABLE ONLY public.transition
     ADD CONSTRAINT transition_unit_id_fkey FOREIGN KEY (unit_id) REFERENCES public.unit(id);
 
 ALTER TABLE ONLY public.turn_task
+    ADD CONSTRAINT turn_task_assignee_id_fkey FOREIGN KEY (assignee_id) REFERENCES public.staff(id);
+
+ALTER TABLE ONLY public.turn_task
     ADD CONSTRAINT turn_task_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.transition(company_id, id);
+
+ALTER TABLE ONLY public.turn_task
+    ADD CONSTRAINT turn_task_vendor_id_fkey FOREIGN KEY (vendor_id) REFERENCES public.vendor(id);
+
+ALTER TABLE ONLY public.turn_template
+    ADD CONSTRAINT turn_template_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);
+
+ALTER TABLE ONLY public.turn_template_task
+    ADD CONSTRAINT turn_template_task_assignee_id_fkey FOREIGN KEY (assignee_id) REFERENCES public.staff(id);
+
+ALTER TABLE ONLY public.turn_template_task
+    ADD CONSTRAINT turn_template_task_company_id_template_id_fkey FOREIGN KEY (company_id, template_id) REFERENCES public.turn_template(company_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.turn_template_task
+    ADD CONSTRAINT turn_template_task_vendor_id_fkey FOREIGN KEY (vendor_id) REFERENCES public.vendor(id);
 
 ALTER TABLE ONLY public.unit
     ADD CONSTRAINT unit_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);

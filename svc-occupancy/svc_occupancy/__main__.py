@@ -14,6 +14,7 @@ from makeready.occupancy.v1 import (
     resident_search_pb2,
     turn_board_pb2,
     turn_tasks_pb2,
+    turn_templates_pb2,
     turns_pb2,
 )
 from svc_occupancy import config, replica_source, schema, tables, undoing
@@ -29,6 +30,7 @@ from svc_occupancy.search.service import ResidentSearchService
 from svc_occupancy.turn_tasks.commands import TurnTasksService
 from svc_occupancy.turn_tasks.records import STALE_TASK
 from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turn_templates.commands import TurnTemplatesService
 from svc_occupancy.turns.queries import IDENTIFIED, TURN_CHANGES
 from svc_occupancy.turns.records import TURN
 from svc_occupancy.turns.service import TurnsService
@@ -36,7 +38,7 @@ from svc_occupancy.turns.sweeps import Turnovers
 
 NAME = "svc-occupancy"
 CONSUMERS = {"svc-catalog": ["references"], "svc-tickets": ["causes"], "svc-webhooks": ["public"]}
-FOR_STAFF = ("turn", "turn_task", "unit")
+FOR_STAFF = ("turn", "turn_task", "turn_template", "unit")
 """The kinds of records whose entries in the audit log staff see."""
 
 
@@ -49,7 +51,7 @@ def assemble(settings: config.Config) -> App:
     app.purges(tables.metadata, schema.company)
     source = ReplicaSource(app.database, replica_source.ROWS)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
-    fetcher = ReplicaFetcher(app.database, app.service_client("svc-catalog"), consumer)
+    fetcher = ReplicaFetcher(app.database, app.service_client("svc-catalog"), app.service_client("gateway"), consumer)
     importer = Importer(app.database, outbox, schema.idempotency, clocks)
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF, removed_words)
     links_url = settings.service.links_url
@@ -75,6 +77,8 @@ def assemble(settings: config.Config) -> App:
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
     tasks = TurnTasksService(app.database, commands, importer, fetcher)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
+    templates = TurnTemplatesService(app.database, commands, fetcher)
+    app.serve(turn_templates_pb2.DESCRIPTOR.services_by_name["TurnTemplatesService"], templates)
     turnovers = Turnovers(app.database, commands.audit, outbox, turns)
     stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
     app.sweeps(turnovers, stale, PropertyBackfill(app.database))

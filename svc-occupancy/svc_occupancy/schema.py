@@ -5,7 +5,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, MetaData, Text, literal_column
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    MetaData,
+    Text,
+    literal_column,
+    text,
+)
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.changes.tables import add_change_tables
@@ -53,7 +64,11 @@ unit = replica_table(
     "unit",
     Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
     Column("unit_number", Text),
+    # The name of its floorplan.
+    Column("floorplan", Text),
 )
+vendor = replica_table(metadata, "vendor", Column("on_hold", Boolean, nullable=False, server_default=text("false")))
+staff = replica_table(metadata, "staff")
 # The turn board pages through a company's units, or a property's.
 Index("unit_page", unit.c.company_id, unit.c.id)
 Index("unit_page_of_property", unit.c.company_id, unit.c.property_id, unit.c.id)

@@ -13,9 +13,12 @@ from svc_occupancy.schema import (
     metadata,
     outbox,
     property_,
+    staff,
     unit,
+    vendor,
 )
 from svc_occupancy.turn_tasks.tables import turn_task, turn_task_id
+from svc_occupancy.turn_templates.tables import turn_template, turn_template_id, turn_template_task
 from svc_occupancy.turns.tables import transition, transition_id
 from svc_occupancy.units.tables import unit_state, unit_status_change
 
@@ -34,11 +37,16 @@ __all__ = [
     "party_id",
     "party_search",
     "property_",
+    "staff",
     "transition",
     "transition_id",
     "turn_task",
     "turn_task_id",
+    "turn_template",
+    "turn_template_id",
+    "turn_template_task",
     "unit",
     "unit_state",
     "unit_status_change",
+    "vendor",
 ]

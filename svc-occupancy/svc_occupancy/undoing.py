@@ -91,4 +91,6 @@ class _Units(Copies):
 COPIES = (
     Copies("properties", schema.property_, Part(schema.unit)),  # one that goes has no units any more
     _Units("units", schema.unit, Part(unit_state), Part(unit_status_change, "unit_id")),
+    Copies("vendors", schema.vendor),
+    Copies("staff", schema.staff),
 )

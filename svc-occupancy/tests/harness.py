@@ -18,12 +18,13 @@ from makeready.catalog.v1 import places_pb2
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
 from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
-from makeready.events.v1.events_pb2 import CompanyReference, Event, References
+from makeready.events.v1.events_pb2 import CompanyReference, Event, References, StaffReference, VendorReference
 from makeready.occupancy.v1 import (
     residencies_pb2,
     residency_commands_pb2,
     turn_board_pb2,
     turn_tasks_pb2,
+    turn_templates_pb2,
     turns_pb2,
 )
 from svc_occupancy import tables as t
@@ -142,15 +143,19 @@ class Company:
 
         Default: as a member of staff, with a new idempotency key.
         """
-        contracts = (turn_board_pb2, turn_tasks_pb2, residency_commands_pb2)
+        response = await self.response(rpc, who, **fields)
+        name = response.DESCRIPTOR.fields[0].name
+        message = getattr(response, name)
+        return json.loads(message.json) if name == "document" else message
+
+    async def response(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
+        """As `command`, with the whole response."""
+        contracts = (turn_board_pb2, turn_tasks_pb2, turn_templates_pb2, residency_commands_pb2)
         contract: Any = next(module for module in contracts if hasattr(module, f"{rpc}Request"))
         request = getattr(contract, f"{rpc}Request")(**fields)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
             request.idempotency_key = f"act {next(self._keys)}"
-        response = await self.house(rpc, request, who or self.staff)
-        name = response.DESCRIPTOR.fields[0].name
-        message = getattr(response, name)
-        return json.loads(message.json) if name == "document" else message
+        return await self.house(rpc, request, who or self.staff)
 
     async def residencies(self, unit_id: int) -> list[Any]:
         """The unit's turns as people see them, newest first."""
@@ -246,6 +251,27 @@ class Company:
 
         await until(found, unit_id)
         return unit_id
+
+
+async def people(served: Database, company: Company, version: int = 1, hold: int = 0) -> tuple[int, int, int]:
+    """Puts a member of staff, a vendor and a vendor on hold into svc-occupancy's replicas; returns their ids.
+
+    hold: a vendor that is on hold, too. Their external ids are S1, V1 and V2.
+    """
+    staff_id, vendor_id, held_id = (company.id * 10 + number for number in range(3))
+    of_company: Any = {"version": version, "company_id": company.id}
+    references = References(
+        staff=[StaffReference(id=staff_id, name="Ana Ruiz", external_id="S1", **of_company)],
+        vendors=[
+            VendorReference(
+                id=vendor_id, name="Ridge Paint", external_id="V1", on_hold=vendor_id == hold, **of_company
+            ),
+            VendorReference(id=held_id, name="Held Plumbing", external_id="V2", on_hold=True, **of_company),
+        ],
+    )
+    async with served.transaction() as connection:
+        await consumers.put_references(connection, [references])
+    return staff_id, vendor_id, held_id
 
 
 # In Toronto the clocks go forward on 2980-03-12 at 02:00 and back on 2980-11-05, under today's law.

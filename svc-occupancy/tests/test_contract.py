@@ -19,7 +19,7 @@ from chassis.db.database import Database
 from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, company_clock_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
-from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
+from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turn_templates_pb2, turns_pb2
 from svc_occupancy import tables as t
 from svc_occupancy.residencies import rules as residency_rules
 from svc_occupancy.residencies.inputs import PartyCreate
@@ -33,6 +33,7 @@ SERVICES = [
     residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"],
     turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"],
     turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"],
+    turn_templates_pb2.DESCRIPTOR.services_by_name["TurnTemplatesService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
     company_clock_pb2.DESCRIPTOR.services_by_name["CompanyClockService"],

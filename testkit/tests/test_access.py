@@ -52,7 +52,7 @@ AS_SERVICE = {
     "ReplicaSourceService/ListReferences": CONSUMERS,
     "ReferencesService/BatchGetReferences": {"gateway", "svc-occupancy", "svc-tickets"},
     "TicketCommandsService/PassStaleThreshold": {"gateway"},
-    "StaffService/BatchGetStaff": {"svc-catalog", "svc-tickets"},
+    "StaffService/BatchGetStaff": {"svc-catalog", "svc-occupancy", "svc-tickets"},
 } | {
     f"SessionsService/{rpc}": {"console"}
     for rpc in (

@@ -40,9 +40,12 @@ DOWN = range(15, 18)
 _SIGN_IN = "who may sign in changes no record of the month; gateway/tests/identity sends each again"
 _WEBHOOKS = "would change what arrives at the month's endpoints; svc-webhooks/tests/administration sends each again"
 _RESIDENCIES = "the month's residents move by the API; svc-occupancy/tests/residencies/test_by_staff.py does the same"
+_TEMPLATES = "the month's tasks are added one by one; svc-occupancy/tests/turn_templates adds several at once"
 _SANDBOXES = "administrators make sandboxes with it; gateway/tests/identity/test_people_in_sandboxes.py does"
 NOT_PLAYED = {
     **{f"turn {verb}": _RESIDENCIES for verb in ("cancel", "move-in", "notice")},
+    **{f"turn {verb}": _TEMPLATES for verb in ("apply-template", "order-tasks")},
+    **{f"turn-template {verb}": _TEMPLATES for verb in ("add", "remove", "update")},
     **{f"administrator {verb}": _SIGN_IN for verb in ("deactivate", "invite", "reactivate", "update")},
     **{f"key {verb}": _SIGN_IN for verb in ("mint", "revoke", "rotate", "take-over")},
     "company create": _SANDBOXES,

@@ -1,13 +1,14 @@
-"""`makeready turn …`: the turn board."""
+"""`makeready turn …`: the turn board; `makeready turn-template …`: the tasks that turns of one kind have."""
 
 from __future__ import annotations
 
-from makeready.occupancy.v1 import residency_commands_pb2, turn_board_pb2, turn_tasks_pb2
+from makeready.occupancy.v1 import residency_commands_pb2, turn_board_pb2, turn_tasks_pb2, turn_templates_pb2
 from makeready_cli.parsers import Commands, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _BOARD = turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"].methods_by_name
 _TASKS = turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"].methods_by_name
+_TEMPLATES = turn_templates_pb2.DESCRIPTOR.services_by_name["TurnTemplatesService"].methods_by_name
 _RESIDENCIES = residency_commands_pb2.DESCRIPTOR.services_by_name["ResidencyCommandsService"].methods_by_name
 
 VERBS = (
@@ -74,9 +75,38 @@ VERBS = (
     RpcCommand("update-task", _TASKS["UpdateTask"], "change an open task"),
     RpcCommand("complete-task", _TASKS["CompleteTask"], "complete an open task"),
     RpcCommand("cancel-task", _TASKS["CancelTask"], "cancel an open task"),
+    RpcCommand(
+        "order-tasks",
+        _TASKS["OrderTasks"],
+        "put a turn's open tasks in order",
+        settings={"task_ids": {"flag": "--task-id"}},
+    ),
+    RpcCommand(
+        "apply-template",
+        _TEMPLATES["ApplyTurnTemplate"],
+        "add the tasks of a template to an active turn",
+        description="Adds the template's tasks that the turn does not have yet. Each is dated so many days after the "
+        "move-out date, today if that is past, and without a date if there is no move-out date. A vendor on hold "
+        "gets none of them.",
+    ),
     RpcCommand("tasks", _TASKS["ListTasks"], "list a turn's tasks"),
+)
+_TASK = {"tasks": {"flag": "--task"}}
+TEMPLATE_VERBS = (
+    RpcCommand("list", _TEMPLATES["ListTurnTemplates"], "list the templates"),
+    RpcCommand(
+        "add",
+        _TEMPLATES["AddTurnTemplate"],
+        "add a template",
+        description="Adds a template. The console offers it for units of the property and of the floorplan that it "
+        "names, or for all. Each --task is one task, in their order.",
+        settings=_TASK,
+    ),
+    RpcCommand("update", _TEMPLATES["UpdateTurnTemplate"], "change a template", settings=_TASK),
+    RpcCommand("remove", _TEMPLATES["RemoveTurnTemplate"], "remove a template; turns keep its tasks"),
 )
 
 
 def add(commands: Commands) -> None:
     add_commands(group(commands, "turn", "make vacated units ready"), *VERBS)
+    add_commands(group(commands, "turn-template", "keep templates of make-ready tasks"), *TEMPLATE_VERBS)

@@ -29,6 +29,20 @@ def _completed(task: Record) -> str:
     return f'Maintenance task {task["pm_task_id"]}, "{task["task_name"]}", is completed.{after}'
 
 
+def _ordered(answer: Record) -> str:
+    """A response of OrderTasks."""
+    names = ", ".join(f'"{task["task_type"]}"' for task in answer["tasks"] if task["status"] == "Open")
+    return f"The open tasks are in this order: {names}." if names else "The turn has no open task."
+
+
+def _applied(applied: Record) -> str:
+    """A response of ApplyTurnTemplate."""
+    added = ", ".join(f'"{task["task_type"]}"' for task in applied["tasks"])
+    left_out = "".join(f' "{name}" was there already.' for name in applied["present"])
+    on_hold = "".join(f" {name} is on hold, so its tasks have no vendor." for name in applied["vendors_on_hold"])
+    return f"{f'Added: {added}.' if added else 'No task is added.'}{left_out}{on_hold}"
+
+
 def _ready(turn: Record) -> str:
     day = turn["projected_ready_on"]
     ready = f"its unit will be ready on {day}" if day else "it is unknown when its unit will be ready"
@@ -82,6 +96,11 @@ SENTENCES: Mapping[str, str | Callable[[Record], str]] = {
     "UpdateTask": 'Task {task_id}, "{task_type}", is changed.',
     "CompleteTask": 'Task {task_id}, "{task_type}", is completed.',
     "CancelTask": 'Task {task_id}, "{task_type}", is cancelled.',
+    "OrderTasks": _ordered,
+    "ApplyTurnTemplate": _applied,
+    "AddTurnTemplate": 'Template {template_id}, "{name}", is added.',
+    "UpdateTurnTemplate": 'Template {template_id}, "{name}", is changed.',
+    "RemoveTurnTemplate": 'Template {template_id}, "{name}", is removed.',
     "AddPmTask": 'Maintenance task {pm_task_id}, "{task_name}", is due on {due_date}.',
     "UpdatePmTask": 'Maintenance task {pm_task_id}, "{task_name}", is changed.',
     "CompletePmTask": _completed,

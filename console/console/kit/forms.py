@@ -320,10 +320,12 @@ def _value(field: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> A
         raise ValueError(f"{field.label} is none of the choices.")
     if descriptor.type in INTEGERS:
         digits = text.replace(",", "")
+        if field.more.get("min", "").startswith("-"):
+            digits = digits.removeprefix("-")
         most = ID_DIGITS_MAX if field.kind == "picker" else DIGITS_MAX
         if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
             raise ValueError(f"{field.label} must be a whole number.")
-        return int(digits)
+        return int(text.replace(",", ""))
     if descriptor.type in DECIMALS:
         if not (text.isascii() and _NUMBER.fullmatch(text) and len(text) <= 20):
             raise ValueError(f"{field.label} must be a number like 1234.5.")

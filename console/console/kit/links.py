@@ -13,6 +13,7 @@ PAGES = {
     "key": "/keys/{key_id}",
     "turn": "/turns/{turn_id}",
     "turn_task": "/turn-tasks/{task_id}",
+    "turn_template": "/turn-templates/{template_id}",
     "pm_task": "/pm-tasks/{pm_task_id}",
     "ticket": "/tickets/{ticket_id}",
     "webhook_subscription": "/webhooks/{sub_id}",

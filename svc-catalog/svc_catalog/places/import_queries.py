@@ -86,6 +86,13 @@ _MEASURES = Query(
     ),
 )
 MEASURES = Beside(t.floorplan, *FLOORPLAN_MEASURES)
+_NAMES = Statement(
+    select(t.floorplan.c.id, t.floorplan.c.name).where(
+        t.floorplan.c.company_id == param("company_id", BigInteger),
+        t.floorplan.c.property_id == func.any(param("property_ids", IDS)),
+        t.floorplan.c.id == func.any(param("floorplan_ids", IDS)),
+    )
+)
 _SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)
 
 
@@ -97,6 +104,18 @@ async def floorplan_measures(
         connection, company_id=company_id, property_ids=property_ids, floorplan_ids=floorplan_ids
     )
     return {row.id: row for row in rows}
+
+
+async def floorplan_names(
+    connection: Connection, company_id: int, units: Sequence[Mapping[str, Any]]
+) -> dict[int | None, str]:
+    """The names of the units' floorplans, by id. units: with `property_id` and `floorplan_id`."""
+    planned = [unit for unit in units if unit["floorplan_id"] is not None]
+    if not planned:
+        return {}
+    property_ids, plan_ids = (sorted({unit[name] for unit in planned}) for name in ("property_id", "floorplan_id"))
+    rows = await connection.rows(_NAMES, company_id=company_id, property_ids=property_ids, floorplan_ids=plan_ids)
+    return {row["id"]: row["name"] for row in rows}
 
 
 async def save_floorplan_measures(connection: Connection, rows: Sequence[FloorplanMeasures]) -> None:

@@ -28,7 +28,7 @@ from svc_occupancy import dates
 from svc_occupancy.board import queries, records, rules
 from svc_occupancy.replicas import queries as replica_queries
 from svc_occupancy.replicas.fetch import ReplicaFetcher
-from svc_occupancy.turn_tasks.commands import cancel_open_tasks
+from svc_occupancy.turn_tasks.commands import cancel_open_tasks, people_of
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import queries as turn_queries
 from svc_occupancy.turns.commands import (
@@ -88,20 +88,27 @@ class TurnBoardService:
             from_id = (company_id, first_id, rows + 1, today, property_id)
             units = await queries.board(self.database, *from_id, clashes=request.clashes)
         page = units[:rows]
-        tasks = await self._tasks(company_id, page) if request.with_tasks else {}
-        response = pb.ListBoardResponse(units=[records.board_unit(unit, tasks.get(unit.unit_id, ())) for unit in page])
+        cards = await self._with_tasks(company_id, page) if request.with_tasks else map(records.board_unit, page)
+        response = pb.ListBoardResponse(units=cards)
         if len(units) > rows and statuses:
             response.next_after = str(dates.position_of(page[-1].ready_on, page[-1].unit_id))
         elif len(units) > rows:
             response.next_after_id = page[-1].unit_id
         return response
 
-    async def _tasks(self, company_id: int, units: Sequence[records.BoardUnit]) -> dict[int, list[StoredTask]]:
-        """The units' tasks by their unit; see BoardUnit.tasks."""
+    async def _with_tasks(self, company_id: int, units: Sequence[records.BoardUnit]) -> list[pb.BoardUnit]:
+        """The units with their tasks; see BoardUnit.tasks."""
         tasks_of_units: dict[int, list[StoredTask]] = {}
-        for task in await queries.tasks(self.database, company_id, units):
+        tasks = await queries.tasks(self.database, company_id, units)
+        for task in tasks:
             tasks_of_units.setdefault(task.unit_id, []).append(task)
-        return {unit_id: rules.shown_tasks(tasks, queries.TASKS_SHOWN) for unit_id, tasks in tasks_of_units.items()}
+        people = await people_of(self.database, company_id, tasks)
+        return [
+            records.board_unit(
+                unit, rules.shown_tasks(tasks_of_units.get(unit.unit_id, ()), queries.TASKS_SHOWN), people
+            )
+            for unit in units
+        ]
 
     async def GetBoardUnit(self, request: pb.GetBoardUnitRequest, call: identity.Call) -> pb.GetBoardUnitResponse:
         company_id = identity.company_id(call)
@@ -109,8 +116,8 @@ class TurnBoardService:
         unit = await queries.unit(self.database, company_id, request.unit_id, today)
         if unit is None:
             raise not_of_company("unit")
-        tasks = await self._tasks(company_id, [unit])
-        response = pb.GetBoardUnitResponse(unit=records.board_unit(unit, tasks.get(unit.unit_id, ())))
+        (card,) = await self._with_tasks(company_id, [unit])
+        response = pb.GetBoardUnitResponse(unit=card)
         planned = await queries.planned_turns(self.database, company_id, request.unit_id)
         turn_ids = [turn.turn_id for turn in planned] + ([] if unit.turn_id is None else [unit.turn_id])
         residents = await queries.residents(self.database, company_id, turn_ids)

@@ -58,7 +58,8 @@ _change = unit_tables.unit_status_change
 
 
 def _board(units: FromClause, order: Sequence[Expression]) -> Selection:
-    """The columns of `BoardUnit` of units. units: a subquery with id, name and property_id; order: of its columns."""
+    """The columns of `BoardUnit` of units. units: a subquery with id, name, property_id and floorplan;
+    order: of its columns."""
     current = and_(_turn.c.company_id == _company_id, _turn.c.unit_id == units.c.id, turn_tables.is_current)
     has_state = and_(_state.c.company_id == _company_id, _state.c.unit_id == units.c.id)
     following = first_planned(_company_id, units.c.id, "following")
@@ -85,6 +86,7 @@ def _board(units: FromClause, order: Sequence[Expression]) -> Selection:
         _leaseholder(following).label("next_resident"),
         _is_true(and_(_turn.c.vacated_on.is_not(None), _is_lived_in.is_not(true()))).label("has_left"),
         _is_true(or_(stays, _planned_clash(units))).label("is_clash"),
+        units.c.floorplan,
         _state.c.projected_ready_on.label("ready_on"),
     )
     rows = (
@@ -219,7 +221,7 @@ def _by_ready_date(place: ColumnElement[int] | None) -> Selection:
     several = select(first.c.unit_id, first.c.ready).select_from(statuses.join(first, true()))
     cut = several.order_by(first.c.ready, first.c.unit_id).limit(_rows).subquery("cut")
     units = (
-        select(_unit.c.id, _unit.c.name, _unit.c.property_id, cut.c.ready)
+        select(_unit.c.id, _unit.c.name, _unit.c.property_id, _unit.c.floorplan, cut.c.ready)
         .select_from(cut.join(_unit, _unit.c.id == cut.c.unit_id))
         .subquery("units")
     )
@@ -241,7 +243,7 @@ def _clashing(place: ColumnElement[int] | None) -> Selection:
         or_(*stays), *(() if place is None else (after.c.property_id == place,)),
     )  # fmt: skip
     units = (
-        select(_unit.c.id, _unit.c.name, _unit.c.property_id)
+        select(_unit.c.id, _unit.c.name, _unit.c.property_id, _unit.c.floorplan)
         .where(_unit.c.id.in_(several), _unit.c.version > 0)
         .subquery("units")
     )
@@ -312,7 +314,7 @@ def _tasks() -> Query[StoredTask]:
     pairs = pair.table_valued(column("unit_id", BigInteger), column("turn_id", BigInteger)).render_derived(name="pairs")
     mine = _task.c.company_id == _company_id
     to_do = select(_task).where(mine, _task.c.unit_id == pairs.c.unit_id, _task.c.status == _OPEN)
-    to_do = to_do.order_by(_task.c.scheduled_date, _task.c.id).limit(several).correlate(pairs)
+    to_do = to_do.order_by(*task_tables.open_order).limit(several).correlate(pairs)
     done = select(_task).where(
         mine, _task.c.transition_id == pairs.c.turn_id, _task.c.status == literal_column("'completed'")
     )
@@ -325,7 +327,7 @@ TASKS = _tasks()
 
 
 async def tasks(database: Database, company_id: int, units: Sequence[BoardUnit]) -> list[StoredTask]:
-    """The units' open tasks, early ones first, and their active turns' completed ones, at most so many of each."""
+    """The units' open tasks in their order, and their active turns' completed ones, at most so many of each."""
     ids = {"unit_ids": [unit.unit_id for unit in units], "turn_ids": [unit.turn_id for unit in units]}
     return await TASKS.rows(database, company_id=company_id, **ids) if units else []
 

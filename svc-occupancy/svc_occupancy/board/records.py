@@ -10,6 +10,7 @@ import msgspec
 
 from makeready.occupancy.v1 import turn_board_pb2
 from svc_occupancy.messages import filled
+from svc_occupancy.replicas.queries import NOBODY, People
 from svc_occupancy.turn_tasks.records import turn_task
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns.tables import StoredTurn
@@ -46,6 +47,8 @@ class BoardUnit(NamedTuple):
     """Whether the current turn's resident has left."""
     is_clash: bool
     """Whether a resident stays beyond the move-in date of the turn that follows."""
+    floorplan: str | None
+    """The name of its floorplan."""
     ready_on: datetime.date | None
     """The unit's own ready date, by which lists are ordered. It equals its current turn's."""
 
@@ -85,9 +88,10 @@ class Resident(NamedTuple):
     role: str | None
 
 
-def board_unit(unit: BoardUnit, tasks: Sequence[StoredTask] = ()) -> turn_board_pb2.BoardUnit:
+def board_unit(unit: BoardUnit, tasks: Sequence[StoredTask] = (), people: People = NOBODY) -> turn_board_pb2.BoardUnit:
+    """people: at least those that the tasks have."""
     message = filled(turn_board_pb2.BoardUnit, unit._asdict() | {"tasks": None})
-    message.tasks.extend(map(turn_task, tasks))
+    message.tasks.extend(turn_task(task, people) for task in tasks)
     return message
 
 

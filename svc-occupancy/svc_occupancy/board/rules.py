@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from chassis.refusals import invalid_request
+from svc_occupancy.turn_tasks.rules import OpenTask, place
 from svc_occupancy.turns.rules import TransitionStatus
 from svc_occupancy.units.rules import UNDER_WAY, VACANT, UnitStatus
 
@@ -52,27 +53,21 @@ def asked_statuses(named: Iterable[str], *, under_way: bool) -> list[UnitStatus]
     return [status for status in UNDER_WAY if under_way or status in statuses]
 
 
-class ShownTask(Protocol):
+class ShownTask(OpenTask, Protocol):
     """The fields of a task that its place on a card depends on."""
 
     @property
-    def id(self) -> int: ...
-    @property
     def status(self) -> str: ...
     @property
-    def scheduled_date(self) -> datetime.date | None: ...
+    def completed_at(self) -> datetime.datetime | None: ...
 
 
 Shown = TypeVar("Shown", bound=ShownTask)
 
 
 def shown_tasks(tasks: Sequence[Shown], most: int) -> list[Shown]:
-    """At most so many tasks, by scheduled date, those without one last. The early open ones are chosen first, then the
-    completed ones in their order."""
-
-    def place(task: Shown) -> tuple[datetime.date, int]:
-        return task.scheduled_date or datetime.date.max, task.id
-
-    to_do = sorted((task for task in tasks if task.status == "open"), key=place)
-    done = [task for task in tasks if task.status != "open"]
-    return sorted([*to_do, *done][:most], key=place)
+    """At most so many tasks: the completed ones by when they were, then the open ones in their order. The first open
+    ones are chosen before the others, then the newly completed ones."""
+    to_do = sorted((task for task in tasks if task.status == "open"), key=place)[:most]
+    done = sorted((task for task in tasks if task.status != "open"), key=lambda task: (task.completed_at, task.id))
+    return done[len(done) - min(len(done), most - len(to_do)) :] + to_do

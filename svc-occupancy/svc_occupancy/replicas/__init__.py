@@ -1,1 +1,1 @@
-"""Replicas of companies, properties and units, so that turns need no request to other services."""
+"""Replicas of companies, properties, units, staff and vendors, so that turns need no request to other services."""

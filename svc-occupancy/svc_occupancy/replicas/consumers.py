@@ -1,4 +1,5 @@
-"""The events that svc-occupancy consumes: the companies, properties and units that its turns refer to."""
+"""The events that svc-occupancy consumes: the companies, properties, units, staff and vendors that its turns
+and tasks refer to."""
 
 from __future__ import annotations
 
@@ -11,13 +12,21 @@ from svc_occupancy import schema
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}
 # The owner of each replicated kind of row. Kinds that others refer to come first.
-OWNERS = {"companies": "gateway", "properties": "svc-catalog", "units": "svc-catalog"}
+OWNERS = {
+    "companies": "gateway",
+    "staff": "gateway",
+    "properties": "svc-catalog",
+    "units": "svc-catalog",
+    "vendors": "svc-catalog",
+}
 
 REPLICAS = Replicas(
     {
         "companies": Replica(schema.company),
         "properties": Replica(schema.property_),
         "units": Replica(schema.unit, {"property_id": schema.property_}),
+        "vendors": Replica(schema.vendor),
+        "staff": Replica(schema.staff),
     },
     OWNERS,
 )

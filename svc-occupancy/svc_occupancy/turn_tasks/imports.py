@@ -10,6 +10,7 @@ from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy.replicas import queries as replica_queries
+from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turn_tasks import queries, rules
 from svc_occupancy.turn_tasks.inputs import TurnTaskRow
 from svc_occupancy.turns import rules as turn_rules
@@ -20,13 +21,23 @@ _DONE: dict[rules.TaskStatus, str] = {"completed": "completed_at", "cancelled": 
 class TaskImport:
     """One request. events: whether the sweep may still announce tasks that are overdue already."""
 
-    def __init__(self, *, events: bool) -> None:
+    def __init__(self, fetcher: ReplicaFetcher, *, events: bool) -> None:
+        self._fetcher = fetcher
         self._events = events
+        self._people = replica_queries.NamedPeople({}, {})
+
+    async def prepare(self, batch: Batch[TurnTaskRow]) -> None:
+        """Looks up the records that the rows name, before the transaction."""
+        await self._fetcher.fetch_company(batch.company_id)
+        names = (batch.named("assignee"), batch.named("assigned_vendor"))
+        self._people = await self._fetcher.find_named_people(batch.company_id, *names)
 
     async def save(self, connection: Connection, batch: Batch[TurnTaskRow]) -> References:
         """Saves a batch's rows. No other context stores tasks."""
         turns = await queries.turns(connection, batch.company_id, batch.named("turn"))
         batch.resolve("turn", turns, "transition_id")
+        batch.resolve("assignee", self._people.staff, "assignee_id")
+        batch.resolve("assigned_vendor", self._people.vendors, "vendor_id")
         await batch.lock_existing(connection, queries.TASKS)
         places = {turn["id"]: (turn["unit_id"], turn["property_id"]) for turn in turns.values()}
         timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,6 +38,8 @@ TASKS = ImportTable(
     "cancelled_at",
     "stale_at",
     "created_at",
+    "assignee_id",
+    "vendor_id",
 )
 
 
@@ -80,7 +83,13 @@ _LOCKED = Query(
     .where(_task.c.company_id == _company_id, _task.c.id == param("task_id", BigInteger))
     .with_for_update(key_share=True),
 )
-_TASKS = Query(StoredTask, select(_task).where(*_of_turn).order_by(_task.c.id))
+# The order in which a turn's work is done and is to be done: what has ended, by when it did, then the open tasks.
+_TASKS = Query(
+    StoredTask,
+    select(_task)
+    .where(*_of_turn)
+    .order_by(_is_open, func.coalesce(_task.c.completed_at, _task.c.cancelled_at), *tables.open_order),
+)
 _OPEN_LOCKED = Query(
     StoredTask, select(_task).where(*_of_turn, _is_open).order_by(_task.c.id).with_for_update(key_share=True)
 )
@@ -95,15 +104,18 @@ _EDITABLE = EditableTable(
     "scheduled_date",
     "completed_at",
     "cancelled_at",
+    "assignee_id",
+    "vendor_id",
 )
+_ORDER = UpdateMany(_task, ("position",))
 
 
 async def task_for_update(connection: Connection, company_id: int, task_id: int) -> StoredTask | None:
     return await _LOCKED.row(connection, company_id=company_id, task_id=task_id)
 
 
-async def tasks(database: Database, company_id: int, turn_id: int) -> list[StoredTask]:
-    """A turn's tasks, ascending by id."""
+async def tasks(database: Connection | Database, company_id: int, turn_id: int) -> list[StoredTask]:
+    """A turn's tasks: those that have ended, by when they did, then the open ones in their order."""
     return await _TASKS.rows(database, company_id=company_id, turn_id=turn_id)
 
 
@@ -125,6 +137,12 @@ async def add_task(
 async def save_task(connection: Connection, task: StoredTask) -> None:
     """Stores the changed columns of a task, as its next version."""
     await _EDITABLE.update(connection, msgspec.structs.asdict(task), task.updated_at)
+
+
+async def save_order(connection: Connection, company_id: int, positions: Mapping[int, int | None]) -> None:
+    """positions: of tasks, by id."""
+    keys = [{"company_id": company_id, "id": task_id, "position": place} for task_id, place in positions.items()]
+    await _ORDER.run(connection, keys)
 
 
 def overdue_tasks(day: Expression, _now: Expression) -> Sequence[ColumnElement[bool]]:
@@ -149,9 +167,19 @@ def _placed(task: FromClause) -> Selection:
 _TASK = Statement(_placed(_task).where(_task.c.company_id == _company_id, _task.c.id == param("task_id", BigInteger)))
 
 
-def _open_tasks(place: ColumnElement[int] | None) -> Statement:
-    having = [(_task.c.company_id, _company_id)] + ([] if place is None else [(_task.c.property_id, place)])
-    stretched, order = stretch(having, [])
+_FILTERS = ("assignee_id", "vendor_id", "property_id")
+_UNASSIGNED = "unassigned"
+
+
+def _open_tasks(names: Collection[str]) -> Statement:
+    """names: the filters. The first of them in the order of `_FILTERS` is the one that the index begins with."""
+    filters = [(_task.c[name], param(name, BigInteger)) for name in _FILTERS if name in names]
+    conditions = [column == value for column, value in filters]
+    if _UNASSIGNED in names:
+        conditions += [_task.c.assignee_id.is_(None), _task.c.vendor_id.is_(None)]
+        filters = []
+    stretched, order = stretch([(_task.c.company_id, _company_id), *filters[:1]], [])
+    stretched += conditions[len(filters[:1]) :]
     after = tuple_(tables.date_key, _task.c.id) > tuple_(param("after_date", Date), param("after_id", BigInteger))
     first = (
         select(_task)
@@ -163,7 +191,11 @@ def _open_tasks(place: ColumnElement[int] | None) -> Statement:
     return Statement(_placed(first).order_by(func.coalesce(first.c.scheduled_date, schema.NO_DATE), first.c.id))
 
 
-OPEN_TASKS, OPEN_TASKS_OF_PROPERTY = _open_tasks(None), _open_tasks(param("property_id", BigInteger))
+OPEN_TASKS: Mapping[frozenset[str], Statement] = {
+    frozenset(names): _open_tasks(names)
+    for several in range(len(_FILTERS) + 2)
+    for names in itertools.combinations((*_FILTERS, _UNASSIGNED), several)
+}
 _COLUMNS = len(_task.c)
 
 
@@ -183,12 +215,16 @@ async def open_tasks(
     after: Position,
     until: datetime.date,
     rows: int,
-    property_id: int | None = None,
+    filters: Mapping[str, int],
+    *,
+    unassigned: bool = False,
 ) -> list[tuple[StoredTask, records.PlacedTask]]:
-    """Open tasks scheduled on `until` or before, by their date; those without one last, with the calendar's last."""
-    place = {} if property_id is None else {"property_id": property_id}
-    statement = OPEN_TASKS if property_id is None else OPEN_TASKS_OF_PROPERTY
-    values = {"after_date": after.date, "after_id": after.id, "until": until, "rows": rows, **place}
+    """Open tasks scheduled on `until` or before, by their date; those without one last, with the calendar's last.
+
+    filters: ids of an assignee, a vendor and a property, by column. unassigned: only tasks with neither of the two.
+    """
+    statement = OPEN_TASKS[frozenset((*filters, *([_UNASSIGNED] if unassigned else [])))]
+    values = {"after_date": after.date, "after_id": after.id, "until": until, "rows": rows, **filters}
     async with database.transaction(IN_ORDER, writes=False) as connection:
         return [_split(row) for row in await connection.rows(statement, company_id=company_id, **values)]
 

@@ -10,6 +10,7 @@ from chassis.records.shapes import Link, Shape
 from makeready.occupancy.v1 import turn_tasks_pb2
 from svc_occupancy import schema
 from svc_occupancy.messages import filled
+from svc_occupancy.replicas.queries import People
 from svc_occupancy.turn_tasks import rules, tables
 from svc_occupancy.turn_tasks.tables import StoredTask
 
@@ -41,10 +42,18 @@ STALE_TASK = Shape(
 )
 
 
-def placed_task(task: StoredTask, place: PlacedTask) -> turn_tasks_pb2.PlacedTask:
-    return turn_tasks_pb2.PlacedTask(task=turn_task(task), **place._asdict())
+def placed_task(task: StoredTask, place: PlacedTask, people: People) -> turn_tasks_pb2.PlacedTask:
+    return turn_tasks_pb2.PlacedTask(task=turn_task(task, people), **place._asdict())
 
 
-def turn_task(task: StoredTask) -> turn_tasks_pb2.TurnTask:
-    renamed = {"task_id": task.id, "turn_id": task.transition_id, "status": rules.public_task_status(task.status)}
+def turn_task(task: StoredTask, people: People) -> turn_tasks_pb2.TurnTask:
+    """people: at least the task's assignee and vendor."""
+    assignee, vendor = people.staff.get(task.assignee_id or 0), people.vendors.get(task.vendor_id or 0)
+    renamed = {
+        "task_id": task.id,
+        "turn_id": task.transition_id,
+        "status": rules.public_task_status(task.status),
+        "assignee_name": assignee and assignee.name,
+        "vendor_name": vendor and vendor.name,
+    }
     return filled(turn_tasks_pb2.TurnTask, msgspec.structs.asdict(task) | renamed)

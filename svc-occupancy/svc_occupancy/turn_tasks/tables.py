@@ -11,8 +11,10 @@ from sqlalchemy import (
     Column,
     Date,
     DateTime,
+    ForeignKey,
     ForeignKeyConstraint,
     Index,
+    Integer,
     Sequence,
     Table,
     Text,
@@ -23,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
-from svc_occupancy.schema import NO_DATE, at_most, metadata, one_of
+from svc_occupancy.schema import NO_DATE, at_most, metadata, one_of, staff, vendor
 from svc_occupancy.turn_tasks import rules
 
 # The work that makes a unit ready.
@@ -53,6 +55,10 @@ turn_task = Table(
     Column("source", Text, nullable=False),
     # The unit's. Null in rows that the release before wrote, until the sweep fills it.
     Column("property_id", BigInteger),
+    Column("assignee_id", BigInteger, ForeignKey(staff.c.id)),
+    Column("vendor_id", BigInteger, ForeignKey(vendor.c.id)),
+    # Its place among the open tasks of its turn, if a person has put them in order; else they go by their dates.
+    Column("position", Integer),
     ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
     one_of("turn_task", "status", rules.TASK_STATUSES),
     one_of("turn_task", "source", rules.TASK_SOURCES),
@@ -82,6 +88,9 @@ class StoredTask(msgspec.Struct, frozen=True, gc=False):
     external_id: str | None
     source: rules.TaskSource
     property_id: int | None
+    assignee_id: int | None
+    vendor_id: int | None
+    position: int | None
 
 
 Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, unique=True)
@@ -99,6 +108,21 @@ Index(
     turn_task.c.id,
     postgresql_where=_open,
 )
+# Of one turn or unit: those that a person has put in order come first. See `rules.place`.
+open_order = (turn_task.c.position, turn_task.c.scheduled_date, turn_task.c.id)
+for _name, _lead, _more in (
+    ("of_assignee", [turn_task.c.assignee_id], turn_task.c.assignee_id.is_not(None)),
+    ("of_vendor", [turn_task.c.vendor_id], turn_task.c.vendor_id.is_not(None)),
+    ("unassigned", [], and_(turn_task.c.assignee_id.is_(None), turn_task.c.vendor_id.is_(None))),
+):
+    Index(
+        f"turn_task_open_{_name}",
+        turn_task.c.company_id,
+        *_lead,
+        date_key,
+        turn_task.c.id,
+        postgresql_where=and_(_open, _more),
+    )
 Index("turn_task_unplaced", turn_task.c.id, postgresql_where=turn_task.c.property_id.is_(None))
 # The sweep's index: only tasks that may become overdue.
 Index(

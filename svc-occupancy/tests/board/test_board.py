@@ -171,8 +171,8 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     assert instant_of["turn.status_changed"] < instant_of["turn.schedule_changed"] == turn["updated_at"]
     tasks = await company.command("ListTasks", turn_id=turn_id)
     assert [(task.task_id, task.status) for task in tasks] == [
-        (open_task.task_id, "Cancelled"),
         (done_task.task_id, "Completed"),
+        (open_task.task_id, "Cancelled"),
     ]
     await until(company.units, {"U1": ("Occupied", None)})
     notice = Statement(

@@ -66,7 +66,7 @@ def history(start: int) -> list[Event]:
                     id=unit_id, version=version, company_id=start, property_id=place, name=f"Unit v{version}"
                 )
                 if version == 3:
-                    unit.unit_number = "3"
+                    unit.unit_number, unit.floorplan = "3", "A1"
                 steps.append(event(units=[unit]))
     return steps
 
@@ -86,6 +86,7 @@ def newest(start: int) -> tuple[dict[int, Any], dict[int, Any], dict[int, Any]]:
             "external_id": None,
             "property_id": unit_id // 10,
             "unit_number": "3",
+            "floorplan": "A1",
         }
         for place in houses
         for unit_id in (place * 10, place * 10 + 1)

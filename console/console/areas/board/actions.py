@@ -8,23 +8,26 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.board import cards, residencies, rows
-from console.areas.board.pages import HERE, PATH, TASK, UNIT, render, today
-from console.areas.board.plans import DATE, TASK_MAX, Plan, plan_of
+from console.areas.board.pages import HERE, PATH, TASK, TEMPLATES, UNIT, render, today
+from console.areas.board.plans import DATE, HANDS, PLAN, TASK_MAX, Plan, fitting, plan_of
 from console.areas.board.rows import UnitResponse
-from console.kit import links
+from console.kit import links, pickers
+from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
 from console.kit.sending import send
-from console.kit.texts import _
-from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
+from console.kit.texts import _, ngettext
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2, turn_templates_pb2
 
 MOVE = "occupancy.TurnBoardService/SetUnitStatus"
 SCHEDULE = "occupancy.TurnBoardService/ScheduleTurn"
 ADD_TASK = "occupancy.TurnTasksService/AddTask"
 UPDATE_TASK = "occupancy.TurnTasksService/UpdateTask"
+APPLY = "occupancy.TurnTemplatesService/ApplyTurnTemplate"
 COMPLETE_TASK = "occupancy.TurnTasksService/CompleteTask"
 CANCEL_TASK = "occupancy.TurnTasksService/CancelTask"
-PLANS = (UNIT, MOVE, SCHEDULE, ADD_TASK, COMPLETE_TASK)
+SHOWS = (UNIT, TEMPLATES)
+PLANS = (*SHOWS, MOVE, SCHEDULE, ADD_TASK, APPLY, COMPLETE_TASK)
 
 
 def next_path(context: PageContext, default: str) -> str:
@@ -36,15 +39,20 @@ def next_path(context: PageContext, default: str) -> str:
 
 async def show_card(context: PageContext) -> web.StreamResponse:
     response = await context.rpcs.call(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=context.number("unit_id")))
-    return _card(context, response, plan_of(response.unit))
+    return await _card(context, response, plan_of(response.unit))
 
 
-def _card(context: PageContext, response: UnitResponse, plan: Plan, status: int = 200) -> web.Response:
+async def _card(context: PageContext, response: UnitResponse, plan: Plan, status: int = 200) -> web.Response:
     days = today(context)
+    _filled, listed = await together(
+        pickers.fill(context, plan.task, prefix=PLAN),
+        context.rpcs.panel(TEMPLATES, turn_templates_pb2.ListTurnTemplatesRequest()),
+    )
     return render(
         context, "card", status, here=HERE, response=response, unit=response.unit, plan=plan,
         card=cards.card_of(response.unit, days, context.wall.zone), next=next_path(context, PATH),
         row=rows.row_of(response), lets=rows.can_be_let(response), party_name=residencies.party_name,
+        templates=fitting(listed.templates, response.unit.property_id, response.unit.floorplan) if listed.ok else (),
     )  # fmt: skip
 
 
@@ -60,17 +68,21 @@ async def save_card(context: PageContext) -> web.StreamResponse:
     plan = plan_of(response.unit)
     read = [form.read(context.form) for form in plan.forms]
     turn_id = int(context.form.get("turn_id", "")) if _is_id(context.form.get("turn_id", "")) else 0
+    if plan.task.is_finding:
+        return await _card(context, response, plan)
     for task_id in dict.fromkeys(filter(_is_id, context.form.getall("done", []))):
         await _complete(context, plan, int(task_id))
     if read[2]:
         await _add_task(context, plan, turn_id)
+    if _is_id(context.form.get("template_id", "")):
+        await _apply(context, plan, turn_id)
     if read[1]:
         await _schedule(context, plan, turn_id)
     if read[0]:
         await _move(context, plan, unit_id)
     if plan.has_errors:
         fresh = await context.rpcs.call(UNIT, request) if plan.done else response
-        return _card(context, fresh, plan, 422)
+        return await _card(context, fresh, plan, 422)
     name = response.unit.name
     message = f"{name}: {', '.join(plan.done)}." if plan.done else _("%(unit)s: no changes.") % {"unit": name}
     return context.redirect(next_path(context, f"/board/units/{unit_id}"), message)
@@ -100,7 +112,30 @@ async def _add_task(context: PageContext, plan: Plan, turn_id: int) -> None:
     form.message.turn_id = turn_id
     if await send(context, ADD_TASK, form, "t"):
         plan.done.append(_("task “%(task)s” added") % {"task": form.message.task_type})
-        form.values |= {"task_type": "", "scheduled_date": ""}
+        form.values |= dict.fromkeys(form.values, "")
+
+
+async def _apply(context: PageContext, plan: Plan, turn_id: int) -> None:
+    request = turn_templates_pb2.ApplyTurnTemplateRequest(
+        idempotency_key=f"{context.form_token}.f", turn_id=turn_id, template_id=int(context.form["template_id"])
+    )
+    try:
+        plan.done.append(outcome(await context.rpcs.call(APPLY, request)))
+    except Refusal as refusal:
+        plan.fault = refusal.message
+
+
+def outcome(response: turn_templates_pb2.ApplyTurnTemplateResponse) -> str:
+    """What a template has added to a turn, as a part of a sentence."""
+    number = len(response.tasks)
+    words = ngettext("%(count)s task added", "%(count)s tasks added", number) % {"count": number}
+    parts = [words if number else _("no task added")]
+    if response.present:
+        parts.append(_("already there: %(names)s") % {"names": ", ".join(f"“{name}”" for name in response.present)})
+    if response.vendors_on_hold:
+        names = ", ".join(response.vendors_on_hold)
+        parts.append(_("without a vendor, because it is on hold: %(names)s") % {"names": names})
+    return "; ".join(parts)
 
 
 async def _schedule(context: PageContext, plan: Plan, turn_id: int) -> None:
@@ -129,14 +164,16 @@ async def _move(context: PageContext, plan: Plan, unit_id: int) -> None:
 
 def _change_form(task: turn_tasks_pb2.TurnTask) -> Edit:
     message = turn_tasks_pb2.UpdateTaskRequest(
-        task_id=task.task_id, task_type=task.task_type, scheduled_date=task.scheduled_date or None
-    )
+        task_id=task.task_id, task_type=task.task_type, scheduled_date=task.scheduled_date or None,
+        assignee_id=task.assignee_id or None, vendor_id=task.vendor_id or None,
+    )  # fmt: skip
     return Edit(
         message,
         [
             Field("task_type", "Task", required=True, more=TASK_MAX),
             Field("scheduled_date", _("Scheduled for"),
                   _("Leave blank for no date. A task still open the morning after is overdue."), kind=DATE),
+            *HANDS,
         ],
     )  # fmt: skip
 
@@ -153,10 +190,13 @@ async def show_change(context: PageContext) -> web.StreamResponse:
     if placed.task.status != "Open":
         status = placed.task.status.lower()
         form.fault = _("The task is %(status)s; only open tasks can be edited.") % {"status": status}
-    return _change(context, placed, form)
+    return await _change(context, placed, form)
 
 
-def _change(context: PageContext, placed: turn_tasks_pb2.PlacedTask, form: Form, status: int = 200) -> web.Response:
+async def _change(
+    context: PageContext, placed: turn_tasks_pb2.PlacedTask, form: Form, status: int = 200
+) -> web.Response:
+    await pickers.fill(context, form)
     return render(
         context,
         "change_task",
@@ -184,7 +224,7 @@ async def change_task(context: PageContext) -> web.StreamResponse:
             if refusal.status == web.HTTPNotFound.status_code:
                 raise
             form.refuse(refusal)
-    return _change(context, placed, form, 422)
+    return await _change(context, placed, form, form.status)
 
 
 async def complete_task(context: PageContext) -> web.StreamResponse:

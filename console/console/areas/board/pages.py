@@ -13,9 +13,10 @@ from aiohttp import web
 
 from console.areas.board import cards, forgetting, residencies, rows
 from console.areas.board.cards import UNDER_WAY, Card, Days
-from console.areas.board.plans import plan_of
+from console.areas.board.plans import PLAN, fitting, plan_of
 from console.areas.board.weeks import weeks
-from console.kit import csv_files
+from console.kit import csv_files, pickers
+from console.kit.browser_session import STAFF
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.links import with_query
@@ -24,10 +25,10 @@ from console.kit.names import names_of
 from console.kit.panels import include
 from console.kit.records import Record, record_of
 from console.kit.texts import _
-from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
+from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turn_templates_pb2, turns_pb2
 
 HERE = "Turn board"
-PATH, TASKS_PATH, TURNS_PATH = "/board", "/turn-tasks", "/turns"
+PATH, TASKS_PATH, TURNS_PATH, TEMPLATES_PATH = "/board", "/turn-tasks", "/turns", "/turn-templates"
 BOARD = "occupancy.TurnBoardService/ListBoard"
 UNIT = "occupancy.TurnBoardService/GetBoardUnit"
 COUNTS = "occupancy.TurnBoardService/CountBoard"
@@ -36,6 +37,7 @@ TURN = "occupancy.TurnsService/GetTurn"
 TURNS = "occupancy.TurnsService/ListTurns"
 TASKS = "occupancy.TurnTasksService/ListTasks"
 TASK = "occupancy.TurnTasksService/GetTask"
+TEMPLATES = "occupancy.TurnTemplatesService/ListTurnTemplates"
 OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
 RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
 NAMES = NAMES_RPC
@@ -44,6 +46,7 @@ SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME, CLASHES, FEW = 50, 200, 5000, 20, 7,
 RECENT_DAYS = 31
 """So long after a move-in its page offers that nobody came."""
 VIEWS = (("board", "Board"), ("weeks", "Weeks"), ("list", "List"))
+UNASSIGNED = "unassigned"
 TURN_STATUSES = ("Active", "Completed", "Cancelled")
 UNIT_PAGE = re.compile(r"/properties/\{\w+\}/units/\{\w+\}")
 
@@ -70,7 +73,8 @@ def render(context: PageContext, template: str, status: int = 200, /, **values: 
         f"board/{template}.html", status, moves=cards.moves, days=today(context), tags=cards.TAGS,
         turn_tags=cards.TURN_TAGS,
         task_tags=cards.TASK_TAGS, is_late=cards.is_late, date_of=cards.date_of,
-        unit_path=lambda *ids: unit_path(context, *ids), **values,
+        unit_path=lambda *ids: unit_path(context, *ids),
+        keeps_templates=context.navigation.opens(TEMPLATES_PATH), **values,
     )  # fmt: skip
 
 
@@ -96,9 +100,10 @@ async def show_board(context: PageContext) -> web.StreamResponse:
         requests = [_request(context, under_way=True, with_tasks=True, limit=SHOWN, **after)]
     else:
         view = "board"
-    counted, chosen, clashing, *pages = await together(
+    counted, chosen, clashing, templates, *pages = await together(
         *_counts(context, property_id),
         context.rpcs.call(BOARD, _clashes(context)),
+        context.rpcs.panel(TEMPLATES, turn_templates_pb2.ListTurnTemplatesRequest()),
         *(context.rpcs.call(BOARD, request) for request in requests),
     )
     head, clashes = _head(context, view, counted, chosen), _cards(context, clashing.units)
@@ -117,6 +122,9 @@ async def show_board(context: PageContext) -> web.StreamResponse:
     return render(
         context, "board", here=HERE, board=head, property_id=property_id, back=context.address, clashes=clashes,
         columns=columns,
+        templates_of=lambda unit: fitting(
+            templates.templates if templates.ok else (), unit.property_id, unit.floorplan
+        ),
     )  # fmt: skip
 
 
@@ -266,8 +274,9 @@ async def show_turn(context: PageContext) -> web.StreamResponse:
     turn_id = context.number("turn_id")
     turn = record_of((await context.rpcs.call(TURN, turns_pb2.GetTurnRequest(turn_id=turn_id))).document)
     unit_id = turn["unit"]["id"]
-    response, tasks, tickets, events, audit = await together(
+    response, templates, tasks, tickets, events, audit = await together(
         context.rpcs.panel(UNIT, turn_board_pb2.GetBoardUnitRequest(unit_id=unit_id)),
+        context.rpcs.panel(TEMPLATES, turn_templates_pb2.ListTurnTemplatesRequest()),
         context.rpcs.panel(TASKS, turn_tasks_pb2.ListTasksRequest(turn_id=turn_id)),
         include(context, "/tickets/panel", unit_id=unit_id),
         include(context, "/events/panel", kind="turn", id=turn_id),
@@ -278,9 +287,15 @@ async def show_turn(context: PageContext) -> web.StreamResponse:
     late = sum(cards.is_late(task, days.today) for task in tasks.tasks) if tasks.ok else 0
     stay, before, _ = rows.stay_of(response.value, turn_id) if response.ok else (None, None, None)
     came = cards.date_of(turn["move_in_date"] or "")
+    is_now = response.ok and response.unit.turn_id == turn_id
+    plan = plan_of(response.unit) if is_now else None
+    if plan is not None:
+        await pickers.fill(context, plan.task, prefix=PLAN)
+    place = (turn["property"]["id"], response.unit.floorplan if response.ok else "")
     return render(
         context, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
-        is_now=response.ok and response.unit.turn_id == turn_id, plan=plan_of(response.unit) if response.ok else None,
+        is_now=is_now, plan=plan,
+        templates=fitting(templates.templates, *place) if templates.ok and turn["status"] == "Active" else (),
         others=(tickets, events, audit), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
         stay=stay, before=before,
         is_clash=response.ok and any(planned.is_clash for planned in response.planned if planned.turn_id == turn_id),
@@ -304,11 +319,18 @@ async def list_tasks(context: PageContext) -> web.StreamResponse:
     request = turn_tasks_pb2.ListOpenTasksRequest(late=late, limit=CSV_ROWS if "csv" in context.query else SHOWN)
     if property_id:
         request.property_id = property_id
+    if context.query.get("who") == UNASSIGNED:
+        request.unassigned = True
+    elif who := number(context, "who"):
+        request.assignee_id = who
     if due_by:
         request.due_by = due_by.isoformat()
     if context.query.get("after"):
         request.after = context.query["after"]
-    filters = {"property_id": property_id or "", "late": "1" if late else "", "due_by": due if due_by else ""}
+    filters = {
+        "property_id": property_id or "", "who": UNASSIGNED if request.unassigned else request.assignee_id or "",
+        "late": "1" if late else "", "due_by": due if due_by else "",
+    }  # fmt: skip
     if "csv" in context.query:
         return _csv_of_tasks((await context.rpcs.call(OPEN_TASKS, request)).tasks)
     counted, page = await together(
@@ -317,9 +339,14 @@ async def list_tasks(context: PageContext) -> web.StreamResponse:
     older = with_query(TASKS_PATH, {**filters, "after": page.next_after}) if page.HasField("next_after") else ""
     return render(
         context, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
-        later=context.query.get("after", ""), property_id=property_id,
+        later=context.query.get("after", ""), property_id=property_id, own_id=_own_id(context), back=context.address,
         csv_path=with_query(TASKS_PATH, {**filters, "after": context.query.get("after", ""), "csv": 1}),
     )  # fmt: skip
+
+
+def _own_id(context: PageContext) -> int:
+    """The id of the member of staff who is signed in; 0 for an administrator."""
+    return context.session.person.person_id if context.session.kind == STAFF else 0
 
 
 def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
@@ -328,6 +355,10 @@ def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
         "task_type",
         "status",
         "scheduled_date",
+        "assignee_id",
+        "assignee",
+        "vendor_id",
+        "vendor",
         "turn_id",
         "unit_id",
         "unit",
@@ -336,6 +367,7 @@ def _csv_of_tasks(tasks: Sequence[turn_tasks_pb2.PlacedTask]) -> web.Response:
     )
     rows = [
         [placed.task.task_id, placed.task.task_type, placed.task.status, placed.task.scheduled_date,
+         placed.task.assignee_id or "", placed.task.assignee_name, placed.task.vendor_id or "", placed.task.vendor_name,
          placed.task.turn_id, placed.task.unit_id, placed.unit, placed.property_id, placed.property]
         for placed in tasks
     ]  # fmt: skip

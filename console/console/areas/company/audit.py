@@ -46,6 +46,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     "vendor": ("svc-catalog",),
     "turn": ("svc-occupancy",),
     "turn_task": ("svc-occupancy",),
+    "turn_template": ("svc-occupancy",),
     "pm_task": ("svc-tickets",),
     "ticket": ("svc-tickets",),
     "webhook_subscription": ("svc-webhooks",),

@@ -6,6 +6,7 @@ inspection's second row, and `task:R-600-C01-2:Clean` for that of a make-ready t
 
 import datetime
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -72,7 +73,13 @@ def inspections(day: datetime.date) -> Iterator[Act]:
 
 
 def turns(day: datetime.date) -> Iterator[Act]:
-    """Ready dates of the units whose residents have given notice, and tasks in them."""
+    """Ready dates of the units whose residents have given notice, tasks in them, and templates of tasks."""
+    yield _by(ADMINISTRATOR, "turn-template", "add", "Standard turn", *_tasks(
+        ("Trash-out", 1), ("Paint", 2), ("Clean", 4), ("Final walk", 5),
+    ))  # fmt: skip
+    yield _by(ADMINISTRATOR, "turn-template", "add", "Tower turn", "--property-id", "P-500", *_tasks(
+        ("Key fobs returned", 0), ("Clean", 1), ("Filter change", 1), ("Final walk", 2),
+    ))  # fmt: skip
     for turn, days in {"R-300-6-2": 20, "R-500-0601-2": 41, "R-600-B04-2": 29}.items():
         yield _by("S-04", "turn", "schedule", turn, "--projected-ready-on", _date(day, days))
     yield _task("R-600-B04-2", "Pre-move-out walk", _date(day, 14))
@@ -81,6 +88,12 @@ def turns(day: datetime.date) -> Iterator[Act]:
     yield _task("R-500-0703-1", "Carpet", _date(day, -1))
     yield _by("S-05", "turn", "complete-task", "task:R-500-0703-1:Clean")
     yield _by("S-04", "turn", "schedule", "R-100-403-2", "--projected-ready-on", _date(day, 4))
+
+
+def _tasks(*several: tuple[str, int]) -> Iterator[str]:
+    """The tasks of a template, each with its days after the move-out."""
+    for task_type, days in several:
+        yield from ("--task", json.dumps({"task_type": task_type, "days_after_move_out": days}))
 
 
 def upkeep(day: datetime.date) -> Iterator[Act]:

@@ -26,7 +26,9 @@ async def save(connection: Connection, batch: Batch[inputs.UnitRow]) -> Referenc
     batch.each(measures.take)
     await _find_places(connection, batch)
     await measures.save(connection, batch)
-    return UNIT_REFERENCES.made_of(await batch.save(connection, q.UNITS, {}))
+    units = await batch.save(connection, q.UNITS, {})
+    names = await q.floorplan_names(connection, batch.company_id, units)
+    return UNIT_REFERENCES.made_of([{**unit, "floorplan": names.get(unit["floorplan_id"])} for unit in units])
 
 
 def _check_unit_stays(line: ImportRow[inputs.UnitRow]) -> None:
