@@ -95,6 +95,7 @@ PAGES = (
     Page("GET", opening.ALIKE_PATH, opening.alike, PEOPLE, (opening.SEARCH,), panel="Tickets"),
     *bulk(ticket_bulk.RECORDS, ticket_bulk.SEVERAL),
     Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS, on_device=True),
+    Page("GET", "/tickets/work-orders", work_order.show_several, PEOPLE, work_order.SHOWS),
     Page("GET", "/tickets/{ticket_id}/work-order", work_order.show, PEOPLE, work_order.SHOWS),
     Page("POST", "/tickets/{ticket_id}/comment", tickets.comment, PEOPLE, (ticket_actions.COMMENT, *tickets.SHOWS),
          on_device=True),

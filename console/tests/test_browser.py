@@ -391,6 +391,9 @@ async def test_a_work_order_is_one_sheet_and_the_board_one_table(
             assert not [words for words in (*BARS, "guarantor", "555 0101") if words in sheet], sheet
         assert await browser_tab.page.locator(".order .qr svg").count() == 1
         assert await browser_tab.page.locator(".order img").count() == 4
+        await browser_tab.open("/tickets/work-orders?ticket=102&ticket=999&ticket=86&ticket=x&back=/tickets")
+        sheets = await printed(browser_tab.page, "Letter")
+        assert ["Work order #28" in sheets[0], "Work order #12" in sheets[1], len(sheets)] == [True, True, 2]
         await browser_tab.open("/board")
         sheets = await printed(browser_tab.page, "Letter")
         assert "Townhome 4" in sheets[0] and not [words for words in BARS if words in " ".join(sheets)]
