@@ -19,6 +19,7 @@ from console.areas.events import pages as events
 from console.areas.home import pages as home
 from console.areas.imports import pages as imports
 from console.areas.inspections import actions as inspection_actions
+from console.areas.inspections import bulk as inspection_bulk
 from console.areas.inspections import pages as inspections
 from console.areas.inspections import walking
 from console.areas.keys import pages as keys
@@ -179,6 +180,7 @@ PAGES = (
     Page("GET", "/inspections", inspections.list_inspections, PEOPLE,
          (inspections.SEARCH, inspections.DAYS, inspections.COUNT), menu=(MAINTENANCE, inspections.HERE, "clip"),
          views=True, on_device=True),
+    *bulk(inspection_bulk.RECORDS, inspection_bulk.GET),
     Page("GET", "/inspections/panel", inspections.panel, PEOPLE, (inspections.SEARCH,), panel="Inspections"),
     Page("GET", "/inspections/home", inspections.home, PEOPLE, (inspections.SEARCH, inspections.COUNT),
          panel="Inspections"),

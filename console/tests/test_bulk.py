@@ -222,3 +222,26 @@ async def test_an_undo_is_its_persons_alone_and_lasts_a_minute(
 async def test_the_file_has_the_tickets_that_are_selected(staff: Browser) -> None:
     reply = await staff.get("/tickets?csv=1&ticket=102&ticket=86&back=/tickets")
     assert [line.split(",")[0] for line in reply.text.splitlines()[1:]] == ["102", "86"]
+
+
+async def test_inspections_are_assigned_and_rescheduled(staff: Browser, stubs: Stubs) -> None:
+    page = await staff.get("/inspections?tick=all")
+    assert 'id="tick-1" name="inspection"' in page.text and "Reschedule" in page.words
+    path, update = "/inspections/bulk", "catalog.InspectionCommandsService/UpdateInspection"
+    await staff.get(f"{path}?do=reschedule&inspection=1&inspection=404&inspection=2&back=/inspections")
+    form = staff.form(path)
+    ticked = [("inspection", "1"), ("inspection", "2"), ("scheduled_date", "2026-12-24")]
+    pairs = [pair for pair in form.items() if pair[0] not in ("inspection", "scheduled_date")]
+    reply = await staff.post(path, [*pairs, *ticked])
+    assert (reply.status, reply.headers["Location"]) == (303, "/inspections")
+    for request in stubs.called(update):
+        assert request.scheduled_date == "2026-12-24" and request.HasField("from_scheduled_date")
+        assert not request.HasField("from_assignee_id")
+    assert "2 inspections rescheduled." in (await staff.follow(reply)).words
+    stubs.calls.clear()
+    await staff.send(f"{path}/undo")
+    assert {request.from_scheduled_date for request in stubs.called(update)} == {"2026-12-24"}
+    assert "2026-12-24" not in {request.scheduled_date for request in stubs.called(update)}
+    await staff.get(f"{path}?do=assign&inspection=1")
+    reply = await staff.send(path, inspection="1")
+    assert reply.status == 422 and "Choose a staff member" in reply.words

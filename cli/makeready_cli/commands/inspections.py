@@ -38,7 +38,12 @@ def add(commands: Commands) -> None:
         LISTING.list,
         LISTING.show(_DETAILS["GetInspectionDetails"], hint="`inspection rows` lists what it looks at."),
         RpcCommand("schedule", _DESK["ScheduleInspection"], "plan an inspection"),
-        RpcCommand("update", _DESK["UpdateInspection"], "change an inspection"),
+        RpcCommand(
+            "update",
+            _DESK["UpdateInspection"],
+            "change an inspection",
+            hidden=("from_assignee_id", "from_scheduled_date"),
+        ),
         RpcCommand("start", _DESK["StartInspection"], "begin an inspection"),
         RpcCommand("rows", _DESK["ListInspectionRows"], "list what an inspection looks at"),
         RpcCommand("pass-row", _DESK["PassInspectionRow"], "find a row in order"),

@@ -75,6 +75,9 @@ class InspectionCommandsService:
 
         async def work(command: Command) -> pb.UpdateInspectionResponse:
             locked = await self._lock(command, request.inspection_id)
+            for name, seen in _seen_plan(request).items():
+                if name in values:
+                    rules.check_plan_seen(name, seen, locked.row[name], values[name])
             await self._check_names(command, values, locked.row["property_id"])
             return pb.UpdateInspectionResponse(document=await self._inspections.change(command, locked, values))
 
@@ -284,6 +287,16 @@ class InspectionCommandsService:
         asset = await find_asset(command, asset_id)
         if asset["property_id"] != property_id:
             raise invalid_request("The asset stands in another property.", "asset_id", 422)
+
+
+def _seen_plan(request: pb.UpdateInspectionRequest) -> Mapping[str, str]:
+    """What the person saw of an inspection's plan; without what the request does not say."""
+    seen = {}
+    if request.HasField("from_assignee_id"):
+        seen["assignee_id"] = str(request.from_assignee_id or "")
+    if request.HasField("from_scheduled_date"):
+        seen["scheduled_date"] = request.from_scheduled_date
+    return seen
 
 
 def _seen(request: pb.PassInspectionRowRequest | pb.FailInspectionRowRequest) -> str | None:

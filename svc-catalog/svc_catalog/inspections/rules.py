@@ -141,6 +141,17 @@ def check_seen(seen: str | None, now: str | None, recorded: InspectionResult) ->
         raise invalid_request(f"Another person has recorded meanwhile that the row {now}.", "seen_result", 422)
 
 
+def check_plan_seen(field: str, seen: str | None, now: object, after: object) -> None:
+    """Raises Refusal 422 if another person has changed the assignee or the day meanwhile, unless to the same value.
+    field: assignee_id or scheduled_date; seen: what the person saw, "" for none; None: not said."""
+    stands = "" if now is None else str(now)
+    if seen is not None and seen != stands and now != after:
+        noun = "assignee" if field == "assignee_id" else "day"
+        raise invalid_request(
+            f"Another person has changed the {noun} meanwhile; look at it again.", f"from_{field}", 422
+        )
+
+
 def check_removable(result: str | None, failed_at: datetime.datetime | None) -> None:
     """Raises Refusal 422 if the row has a result, or a ticket: what was found stays on record."""
     if failed_at is not None:

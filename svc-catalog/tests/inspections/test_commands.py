@@ -113,6 +113,21 @@ async def test_an_update_changes_what_it_names(place: Place, database: Database)
     assert entry[4].keys() == entry[5].keys() == {"scheduled_date", "unit", "assignee"}
     again = await place.does("UpdateInspection", **about, scheduled_date="2031-04-01")
     assert again == moved and len(await audited(database, place.company.id)) == 2
+    # What has changed since the person looked stays, unless it has become what they want.
+    stale = {"from_assignee_id": place.staff_id, "from_scheduled_date": planned["scheduled_date"]}
+    assert await place.does("UpdateInspection", **about, **stale, scheduled_date="2031-04-01") == moved
+    for change, field in (
+        ({"scheduled_date": "2031-05-01"}, "from_scheduled_date"),
+        ({"assignee_id": place.staff_id, "from_assignee_id": place.staff_id + 1}, "from_assignee_id"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await place.does("UpdateInspection", **{**about, **stale, **change})
+        assert (refused.value.status, refused.value.field) == (422, field)
+    seen = {"from_assignee_id": 0, "from_scheduled_date": "2031-04-01"}
+    moved = await place.does(
+        "UpdateInspection", **about, **seen, assignee_id=place.staff_id, scheduled_date="2031-05-02"
+    )
+    assert moved["scheduled_date"] == "2031-05-02"
 
 
 async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Place, database: Database) -> None:

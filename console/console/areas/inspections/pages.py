@@ -10,7 +10,7 @@ from typing import TypedDict, cast
 
 from aiohttp import web
 
-from console.areas.inspections import fields
+from console.areas.inspections import bulk, fields
 from console.kit import csv_files, names
 from console.kit.browser_session import STAFF
 from console.kit.calls import Panel, together
@@ -192,7 +192,9 @@ async def list_inspections(context: PageContext) -> web.StreamResponse:
         "inspections/list.html", here=HERE, rows=rows, later="after" in context.query,
         next=with_query(PATH, {**filters, "after": page.next}) if page.HasField("next") else "",
         first=with_query(PATH, filters), csv_rows=CSV_ROWS,
-        listing=Listing(context, filters, errors, counts, "list", rows),
+        listing=Listing(context, filters, errors, counts, "list", rows), bulk=bulk.RECORDS,
+        all_path=with_query(PATH, {**filters, "after": request.after, "tick": "all"}),
+        ticks_all=context.query.get("tick") == "all",
     )  # fmt: skip
 
 
