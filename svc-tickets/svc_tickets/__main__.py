@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from chassis.app.process import run_process
 from chassis.app.server import App
-from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, ticket_views_pb2, tickets_pb2
+from chassis.reports.reading import ReportReader
+from makeready.tickets.v1 import (
+    pm_tasks_pb2,
+    ticket_commands_pb2,
+    ticket_reports_pb2,
+    ticket_views_pb2,
+    tickets_pb2,
+)
 from svc_tickets import config, consumers, schema, tables, undoing
 from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
 from svc_tickets.maintenance.service import PmTasksService
 from svc_tickets.maintenance.sweeps import OverdueMaintenance
 from svc_tickets.replicas.consumer import REPLICAS
 from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.reports import queries as report_queries
+from svc_tickets.reports.service import TicketReportsService
 from svc_tickets.search.fill import SearchFiller
 from svc_tickets.search.service import TicketViewsService
 from svc_tickets.tickets.commands import TicketCommandsService
@@ -55,6 +64,10 @@ def assemble(settings: config.Config) -> App:
     app.background("search-comparison", filler.keep_comparing)
     views = TicketViewsService(app.database, replicas, ticket, filler, clocks)
     app.serve(ticket_views_pb2.DESCRIPTOR.services_by_name["TicketViewsService"], views)
+    keepers = app.reports(schema.reports, report_queries.SOURCE)
+    reader = ReportReader(app.database, schema.reports.figure, schema.company, clocks, report_queries.names, keepers)
+    reports = TicketReportsService(reader)
+    app.serve(ticket_reports_pb2.DESCRIPTOR.services_by_name["TicketReportsService"], reports)
     pm_task = PM_TASK.renderer(links_url)
     pm_tasks = PmTasksService(commands, app.database, replicas, pm_task, consumer.catch_up, clocks)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)

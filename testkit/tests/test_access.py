@@ -99,6 +99,8 @@ AS_INTEGRATION = {
     "FeedService/CreateReplay": "write",
     "FeedService/GetReplay": "read",
     "MetersService/ListReadings": "read",
+    "TicketReportsService/GetTicketReport": "read",
+    "TicketReportsService/GetVendorReport": "read",
     "MetersService/ListReadingChanges": "read",
     "MetersService/ListReadingsOfAllMeters": "read",
 } | {

@@ -63,6 +63,7 @@ WITHOUT_A_KEY = {
     "KeysService/RevokeKey": "a revoked key stays revoked, since the same instant",
     "OutboxService/ConfirmEvents": "keeps the later instant",
     "ReplicasService/RebuildReplicas": "stores the owner's rows of one page, as often as you like",
+    "ReportsService/RebuildReports": "makes the same figures anew, as often as you like",
     "ResidenciesService/ListResidencies": "a read; two entries of one request in the audit log are one look",
     "ResidentSearchService/SearchResidents": "a read; two entries of one request in the audit log are one look",
     "SessionsService/GetSession": "a read that keeps the session from becoming idle",

@@ -29,6 +29,8 @@ from chassis.messaging.transport import Transport
 from chassis.replicas.check import ReplicaCheck
 from chassis.replicas.resync import ReplicaResync
 from chassis.replicas.tables import Replicas
+from chassis.reports.keeping import FactSource, FigureKeeper, ReportRebuild
+from chassis.reports.tables import ReportTables
 from chassis.runtime import logs
 from chassis.runtime.settings import ServiceSettings
 from chassis.schedule import instants
@@ -48,6 +50,7 @@ from makeready.common.v1 import (
     idempotency_pb2,
     import_undo_pb2,
     lookup_pb2,
+    reports_pb2,
     retention_pb2,
     status_pb2,
     sweeps_pb2,
@@ -167,6 +170,17 @@ class App:
         lookup = LookupService(self.database, identified)
         self.serve(lookup_pb2.DESCRIPTOR.services_by_name["LookupService"], lookup)
         return lookup
+
+    def reports(self, tables: ReportTables, *sources: FactSource) -> list[FigureKeeper]:
+        """This process keeps the figures of reports about these kinds of records; all kinds, in one call."""
+        keepers = [FigureKeeper(self.database, tables, source) for source in sources]
+        for keeper in keepers:
+            self.on_commit(keeper.add)
+            self.background(f"reports-{keeper.source.kind}", keeper.run)
+            self.background(f"reports-{keeper.source.kind}-comparison", keeper.keep_comparing)
+        rebuild = ReportRebuild(self.database, tables, keepers)
+        self.serve(reports_pb2.DESCRIPTOR.services_by_name["ReportsService"], rebuild)
+        return keepers
 
     async def _end_positions(self, connection: Connection) -> None:
         if self._change_tracking is not None:

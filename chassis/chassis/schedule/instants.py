@@ -62,7 +62,7 @@ def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetim
 
 def local_date(now: datetime.datetime, timezone: str) -> datetime.date:
     """The local date in a timezone, an IANA name. An unknown name counts as UTC."""
-    return now.astimezone(_zone(timezone)).date()
+    return now.astimezone(zone_of(timezone)).date()
 
 
 def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
@@ -70,7 +70,7 @@ def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
 
     For the timezone see `local_date`.
     """
-    zone, day = _zone(timezone), local_date(now, timezone)
+    zone, day = zone_of(timezone), local_date(now, timezone)
     # At most once; twice if the timezone has skipped a day.
     while datetime.datetime.combine(day, datetime.time(6), zone).astimezone(datetime.UTC) > now:
         day -= datetime.timedelta(days=1)
@@ -92,12 +92,12 @@ def _wall_clock(date: datetime.date, days: int, time: datetime.time, timezone: s
     what lies beyond them."""
     try:
         day = date + datetime.timedelta(days=days)
-        return datetime.datetime.combine(day, time, _zone(timezone)).astimezone(datetime.UTC)
+        return datetime.datetime.combine(day, time, zone_of(timezone)).astimezone(datetime.UTC)
     except OverflowError:
         return BEGINNING if date.year == 1 else END
 
 
-def _zone(timezone: str) -> zoneinfo.ZoneInfo:
+def zone_of(timezone: str) -> zoneinfo.ZoneInfo:
     try:
         return zoneinfo.ZoneInfo(timezone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,28 +1,23 @@
 """Fills `ticket_search` beside the tickets, so that the write of a ticket pays nothing for it.
 
-After its commit, a write of this process names the tickets that it changed; their rows are made within a fraction of a
-second. A process that is killed between a commit and these rows loses the names. So each process compares all rows with
-their tickets when it starts, and every hour, and makes those that differ. The same comparison fills the table after an
-upgrade: the open tickets first, then all, the newest first. Killed in the middle, it goes on with what is missing.
+A comparison, which also fills the table after an upgrade, takes the open tickets first, then all, the newest first.
 """
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import hashlib
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
-import structlog
 from asyncpg import Record
 from prometheus_client import Counter
 from sqlalchemy import BigInteger, Text, func, literal_column, select
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, array, insert
 
-from chassis.db.database import Change, Database
+from chassis.changes.following import STRETCH_ROWS, RecordFollower
+from chassis.db.database import Database
 from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import Expression, Statement, param
 from chassis.lists.updated_since import status_key
@@ -32,16 +27,9 @@ from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.rules.fields import PHOTO
 from svc_tickets.tickets.rules.staleness import CLOSED
 
-LINGER_SECONDS = 0.05  # a ticket that changes several times meanwhile is read once
-AT_ONCE = 200
-WAITING_MAX = 50_000  # further tickets wait for a comparison
-COMPARE_SECONDS = 3600
-STRETCH_ROWS = 2000
-PAUSE_SECONDS = 0.02  # between two stretches, so that a comparison takes little of a service's time
 COMMENTS_MAX = 200  # the newest ones of a ticket, whose words are found
 OPEN_FIRST = ("Open", "In Progress", "On Hold", None)
 
-log = structlog.stdlib.get_logger(__name__)
 FILLED = Counter("makeready_ticket_search_rows_total", "Rows of the search for tickets that were made")
 
 # Only one process makes rows at a time: what it reads is then newer than the rows that it replaces.
@@ -151,15 +139,6 @@ def row_of(ticket: Record | Mapping[str, Any]) -> dict[str, Any]:
 _NAMES = [column.name for column in ticket_search.c]
 
 
-class _Stretch(NamedTuple):
-    """Some tickets of a company, from an id downwards. differing: those whose row is missing or outdated."""
-
-    reached: int | None
-    met: int
-    differing: list[int] | None
-    missing: int
-
-
 def _compare(status: str | None) -> Statement:
     """Parameters: company_id, below (an id), rows; status if not None."""
     having = [_t.company_id == _company_id]
@@ -196,95 +175,17 @@ def _compare(status: str | None) -> Statement:
     )
 
 
-_COMPARE = {status: _compare(status) for status in OPEN_FIRST}
+_COMPARE = [_compare(status) for status in OPEN_FIRST]
 # The company with the lowest id above another one: a step from index entry to index entry, not over all tickets.
 _NEXT_COMPANY = Statement(select(func.min(_t.company_id)).where(_t.company_id > _company_id))
 
 
-class SearchFiller:
+class SearchFiller(RecordFollower):
     """Makes the rows of `ticket_search`."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__(database, "ticket", _COMPARE, _NEXT_COMPANY)
         self._database = database
-        self._waiting: set[tuple[int, int]] = set()
-        self._woken = asyncio.Event()
-        self._overflowed = False
-        self.is_filling = False
-        """Whether a comparison has found tickets that the search lacks, and has not ended yet."""
-
-    def add(self, changed: Iterable[Change]) -> None:
-        """Records whose change has committed. It neither waits nor raises."""
-        # Id 0 stands for several tickets, which are named one by one too.
-        self._waiting.update(
-            (company_id, entity_id) for company_id, kind, entity_id in changed if kind == "ticket" and entity_id
-        )
-        if len(self._waiting) > WAITING_MAX:
-            self._waiting.clear()
-            self._overflowed = True
-        if self._waiting or self._overflowed:
-            self._woken.set()
-
-    async def run(self) -> None:
-        """Makes the rows of tickets that `add` names, until cancelled."""
-        while True:
-            await self._woken.wait()
-            await asyncio.sleep(LINGER_SECONDS)
-            self._woken.clear()
-            if self._overflowed:
-                self._overflowed = False
-                await self.compare()
-            keys = sorted(self._waiting)[:AT_ONCE]
-            self._waiting.difference_update(keys)
-            try:
-                for company_id in sorted({company_id for company_id, _ in keys}):
-                    await self.fill(company_id, [ticket_id for owner, ticket_id in keys if owner == company_id])
-            except BaseException:
-                self._waiting.update(keys)
-                self._woken.set()
-                raise
-            if self._waiting:
-                self._woken.set()
-
-    async def keep_comparing(self) -> None:
-        """Compares at the start and every COMPARE_SECONDS, until cancelled."""
-        while True:
-            await self.compare()
-            await asyncio.sleep(COMPARE_SECONDS)
-
-    async def compare(self) -> int:
-        """Makes the rows of all tickets whose row is missing or outdated; returns how many."""
-        count, company_id = 0, 0
-        try:
-            while True:
-                next_id = await self._database.value(_NEXT_COMPANY, company_id=company_id)
-                if next_id is None:
-                    break
-                company_id = next_id
-                for status in OPEN_FIRST:
-                    count += await self._compare_company(company_id, status)
-        finally:
-            self.is_filling = False
-        if count:
-            log.info("ticket_search_filled", rows=count)
-        return count
-
-    async def _compare_company(self, company_id: int, status: str | None) -> int:
-        count, below = 0, 2**63 - 1
-        while True:
-            began = time.monotonic()
-            row = await self._database.row(_COMPARE[status], company_id=company_id, below=below)
-            assert row is not None
-            stretch = _Stretch(*row)
-            self.is_filling = self.is_filling or stretch.missing > AT_ONCE
-            differing = stretch.differing or []
-            for place in range(0, len(differing), AT_ONCE):
-                await self.fill(company_id, differing[place : place + AT_ONCE])
-            count += len(differing)
-            if stretch.met < STRETCH_ROWS or stretch.reached is None:
-                return count
-            below = stretch.reached
-            # At most half of a core's time.
-            await asyncio.sleep(max(PAUSE_SECONDS, time.monotonic() - began if differing else 0.0))
 
     async def fill(self, company_id: int, ids: Sequence[int]) -> None:
         """Makes the rows of these tickets as they are now."""

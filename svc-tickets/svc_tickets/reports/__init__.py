@@ -1,0 +1,1 @@
+"""Reports about tickets and the vendors that work on them."""
