@@ -230,6 +230,7 @@ def api_handler(
     answers: dict[Kind, Answer] = {
         "own": records.whoami,
         "fetch": records.fetch,
+        "report": records.report,
         "write": records.write,
         "delete": records.delete,
         "search": Searches(calls).answer,

@@ -77,7 +77,8 @@ class Call:
     """An operation as a method of its resource.
 
     resource and name are snake_case, for example `tickets` and `change_status`; the operations without a resource have
-    an empty one. kind is the route's: list, feed, snapshot, search, fetch, write, delete, own.
+    an empty one. kind is the route's: list, feed, snapshot, search, report, fetch, write,
+    delete, own.
     """
 
     resource: str
@@ -206,6 +207,7 @@ class _Walk:
         described = self.document["paths"][route.path][route.method.lower()]
         parameters = [parameter for parameter in described.get("parameters", ()) if parameter["in"] != "header"]
         resource, name = _names(operation)
+        noun = name.removesuffix("s") + "_report" if operation.kind == "report" else resource
         answer, page = self._answer(operation, described)
         codes = (code for response in described["responses"].values() for code in self._codes(response))
         return Call(
@@ -215,9 +217,9 @@ class _Walk:
             route.method,
             route.path,
             operation.kind,
-            tuple(self._parameter(parameter, resource) for parameter in parameters if parameter["in"] == "path"),
+            tuple(self._parameter(parameter, noun) for parameter in parameters if parameter["in"] == "path"),
             tuple(
-                self._parameter(parameter, resource)
+                self._parameter(parameter, noun)
                 for parameter in parameters
                 if parameter["in"] == "query" and parameter["name"] not in PAGING
             ),
@@ -257,7 +259,7 @@ class _Walk:
         values = tuple(parameter["schema"]["enum"])
         same = (name for name, others in self.enums.items() if set(others) == set(values))
         name = next(same, "") or _pascal(resource.removesuffix("s")) + _pascal(parameter["name"])
-        self.enums.setdefault(name, values)
+        assert set(self.enums.setdefault(name, values)) == set(values), f"{name} has two sets of values"
         return name
 
     def _models(self, name: str, schema: Schema) -> Iterator[Model]:
@@ -299,14 +301,15 @@ def _names(operation: Operation) -> tuple[str, str]:
     """The resource and the name of the method.
 
     The name is that of the RPC without the noun that the resource says already: ChangeTicketStatus of tickets is
-    `change_status`, ListReadings of meters `list_readings`. Changes and snapshots are named for what they hold.
+    `change_status`, ListReadings of meters `list_readings`. Changes, reports and snapshots are named for what they
+    hold.
     """
     segments = operation.route.path.strip("/").split("/")
     if operation_id(operation) in VERBS:
         return segments[0], VERBS[operation_id(operation)]
     if operation.kind in ("own", "search"):
         return "", segments[0].removesuffix(".json")
-    if segments[0] in ("changes", "snapshots"):
+    if segments[0] in ("changes", "reports", "snapshots"):
         return segments[0], segments[1]
     plural = {"webhooks": "subscriptions", "staff": "members"}.get(segments[0], segments[0])
     nouns = (plural, {"properties": "property"}.get(plural, plural[:-1]))

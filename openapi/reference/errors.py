@@ -184,6 +184,9 @@ def codes(operation: Operation) -> Codes:
             codes_of_route[422] = ("invalid_request",)
     if operation.kind == "search":
         codes_of_route[422] = ("invalid_request",)
+    if operation.kind == "report":
+        codes_of_route[404] = ("not_found",)
+        codes_of_route[422] = ("invalid_request",)
     if operation.kind == "feed":
         codes_of_route[400] = ("invalid_request", "invalid_limit", "invalid_cursor")
         codes_of_route[410] = ("cursor_expired",)

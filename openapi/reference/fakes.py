@@ -135,7 +135,7 @@ def _examples(document: Schema, calls: Iterable[clients.Call]) -> Schema:
     for event in EVENTS:
         examples[deliveries.schema_name(event)] = _value(document["webhooks"][event.key]["post"]["requestBody"])
     for call in calls:  # answers that are no records
-        if call.answer and call.answer not in examples and call.kind in ("own", "search", "write"):
+        if call.answer and call.answer not in examples and call.kind in ("own", "report", "search", "write"):
             responses = document["paths"][call.path][call.method.lower()]["responses"]
             examples[call.answer] = _value(next(responses[status] for status in responses if status[0] == "2"))
     return examples

@@ -21,8 +21,10 @@ CONTEXTS = {
     "tickets": "svc_tickets",
     "occupancy": "svc_occupancy",
     "webhooks": "svc_webhooks",
+    # A report is the same in every context.
+    "common": "chassis.reports",
 }
-WITHOUT_TYPE = {"ReadingResults", "SandboxClock", "SearchResults", "Whoami"}
+WITHOUT_TYPE = {"ReadingResults", "Report", "SandboxClock", "SearchResults", "Whoami"}
 # The command line prints it for administrators; no answer of the API contains it.
 NOT_PUBLIC = {"AdministeredSubscription"}
 

@@ -211,7 +211,7 @@ class Sample:
         """What a sample prints of the answer, or of an item of it."""
         expressions = {"document": "", "caller": ".company.name", "event": ".event", "delivery": ".state"}
         expressions |= {"subscription": ".secret" if self.call.answer == "NewSubscription" else ".health"}
-        expressions |= {"results": ".data", "member": ".name"}
+        expressions |= {"results": ".data", "member": ".name", "report": ".total"}
         expressions |= {"change": ".entity_id", "clock": ".now", "replay": ".matched", "reading": ".consumption"}
         expressions |= {"request": ".response_body" if self.call.answer == "LoggedRequestBodies" else ".status"}
         return expressions.get(self.noun, ".entity_id")

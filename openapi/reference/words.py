@@ -81,6 +81,7 @@ TAGS = {
     "Meters": "Utility meters of every scope, inactive ones included, and their readings.",
     "Changes": "Records in the order of their last change, and all records at once, for an exact copy; events in the "
     "order in which they were stored.",
+    "Reports": "Figures of months and days, kept beside the records, for charts and other systems.",
     "Webhooks": "Subscriptions to the events, their deliveries, tests and replays.",
     "Sandbox": "What only a sandbox has: a company to try things in, whose keys begin with `mk_test_`. Its clock says "
     "each instant of its records, events and deliveries, and can be advanced: all that would have happened until then "
@@ -160,6 +161,18 @@ OTHERS = {
         "system, without reading its list. The identifier is compared whole, upper and lower case differ. A turn is "
         "found by the `external_id` of its move-in, not of its notice.",
     ),
+    "GET /reports/tickets": (
+        "Report on tickets",
+        "How many tickets were opened, completed, cancelled and reopened in some months, how long the first response "
+        "and the completion took, and the backlog: in all, by month or day, and by group. Figures are kept beside the "
+        "records, so a report costs the same for any number of tickets; they lack what changed in the last seconds. A "
+        "later correction of a ticket changes the figures of the day that it is about. `measures` says what each is.",
+    ),
+    "GET /reports/vendors": (
+        "Report on vendors",
+        "How many tickets vendors got in some months, how soon they responded and completed them, and how long these "
+        "were on hold: in all, by month or day, and by group. See `GET /reports/tickets`.",
+    ),
     "GET /events": (
         "Follow events",
         "The company's events of 30 days in the order in which they were stored: the envelopes that deliveries carry, "
@@ -231,6 +244,8 @@ ENTITY_TYPES = {
 FETCHED = {
     "/search": "SearchResults",
     "/requests/{request_id}": "LoggedRequestBodies",
+    "/reports/tickets": "Report",
+    "/reports/vendors": "Report",
     "/sandbox/clock": "SandboxClock",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
@@ -277,7 +292,18 @@ FILTERS = {
     "/requests since": "Only requests at this instant or later. It must carry a UTC offset.",
     "external_id": "Your own identifier of the record.",
     "kind": "Only records of this kind. Any other value is refused with 422.",
+    "from_month": "The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out: 12 "
+    "months that end with the last one, or by day that month alone.",
+    "to_month": "The last month, as 2026-03. Left out: the present one.",
+    "bucket": "The length of `buckets`, `month` if left out. Any other value is refused with 422.",
+    "group_by": "What the records of a group have in common. Left out: no groups. Any other value is refused with 422.",
+    "/reports/vendors group_by": "What the tickets of a group have in common, such as their vendor. Left out: no "
+    "groups. Any other value is refused with 422.",
     "state": "Only deliveries in this state. Any other value is refused with 422.",
+    **{
+        f"/reports/{name} property_id": "Only records of the property with this id. An unknown id answers 404."
+        for name in ("tickets", "vendors")
+    },
     "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
     "carry a UTC offset.",
 }
@@ -289,6 +315,8 @@ AFTER = {
 PRINTABLE = "^[ -~]+$"
 TEXT_PATTERNS = {"status": "^[1-5]([0-9]{2}|xx)$", "external_id": "^[^\\u0000]+$"}
 FILTER_EXAMPLES = {
+    "from_month": "2026-01",
+    "to_month": "2026-03",
     "property_id": 1,
     "unit_id": 4,
     "updated_since": "2026-03-01T00:00:00Z",

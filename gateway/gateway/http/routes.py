@@ -80,6 +80,8 @@ ROUTES = (
     Route("POST", "/meters/{meter_id}/readings", "catalog.MeterCommandsService/AddMeterReadings",
           "Adding readings to a meter needs an Idempotency-Key header; send a new key with each request."),
     Route("GET", "/staff", "identity.StaffService/ListMembers"),
+    Route("GET", "/reports/tickets", "tickets.TicketReportsService/GetTicketReport"),
+    Route("GET", "/reports/vendors", "tickets.TicketReportsService/GetVendorReport"),
     Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
     Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),
     Route("GET", "/changes/units", "catalog.UnitsService/ListUnitChanges"),
@@ -124,12 +126,13 @@ ROUTES = (
           seconds=30.0),  # it waits for the event
 )  # fmt: skip
 
-Kind = Literal["own", "search", "list", "feed", "snapshot", "fetch", "write", "delete"]
+Kind = Literal["own", "search", "report", "list", "feed", "snapshot", "fetch", "write", "delete"]
 
 
 # The query keys of each kind of operation that has some, besides its filters.
 _QUERY: dict[Kind, tuple[str, ...]] = {
     "search": (),
+    "report": (),
     "list": ("limit", "cursor"),
     "feed": ("limit", "cursor", "wait"),
 }
@@ -230,7 +233,7 @@ def _kind(method: MethodDescriptor) -> Kind:
     if "feed" in fields:
         return "feed"
     if "document" in fields:
-        return "fetch"
+        return "report" if "bucket" in method.input_type.fields_by_name else "fetch"
     if "records" in fields:
         return "search"
     return "write" if "reply" in fields else "delete"

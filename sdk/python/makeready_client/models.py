@@ -61,6 +61,8 @@ RecordKind: TypeAlias = Literal[
     "property", "unit", "asset", "vendor", "inspection", "utility_meter", "utility_reading", "ticket", "turn", "staff"
 ]
 ReplayState: TypeAlias = Literal["all", "parked", "failed"]
+ReportBucket: TypeAlias = Literal["day", "month"]
+ReportMeasureKind: TypeAlias = Literal["count", "duration", "level"]
 SandboxClockStatus: TypeAlias = Literal["ready", "advancing"]
 SubscriptionSource: TypeAlias = Literal["api", "administrator"]
 TicketCancellationReasonCode: TypeAlias = Literal[
@@ -96,6 +98,7 @@ TicketCategory: TypeAlias = Literal[
     "Other",
 ]
 TicketPriority: TypeAlias = Literal["Low", "Medium", "High", "Emergency"]
+TicketReportGroupBy: TypeAlias = Literal["property", "category", "priority", "assignee", "vendor", "source"]
 TicketSource: TypeAlias = Literal["api", "staff", "resident_portal", "inspection", "import"]
 TicketStatus: TypeAlias = Literal["Open", "In Progress", "On Hold", "Completed", "Cancelled"]
 TurnSource: TypeAlias = Literal["api", "staff", "import"]
@@ -103,6 +106,7 @@ TurnStatus: TypeAlias = Literal["Active", "Completed", "Cancelled"]
 UnitStatus: TypeAlias = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down"]
 VendorLastComplianceState: TypeAlias = Literal["compliant", "expiring", "noncompliant", "missing", "unknown"]
 VendorPropertyVisibility: TypeAlias = Literal["all_properties", "selected_properties"]
+VendorReportGroupBy: TypeAlias = Literal["vendor", "property", "category", "priority"]
 WebhookAttemptCause: TypeAlias = Literal["sweep", "retry", "manual", "resend", "test", "replay"]
 WebhookDeliveryState: TypeAlias = Literal["waiting", "succeeded", "parked", "failed"]
 WebhookHealth: TypeAlias = Literal["healthy", "retrying", "dead_lettered", "paused"]
@@ -127,6 +131,8 @@ if TYPE_CHECKING:
     OpenReadingResultOutcome: TypeAlias = ReadingResultOutcome | str
     OpenRecordKind: TypeAlias = RecordKind | str
     OpenReplayState: TypeAlias = ReplayState | str
+    OpenReportBucket: TypeAlias = ReportBucket | str
+    OpenReportMeasureKind: TypeAlias = ReportMeasureKind | str
     OpenSandboxClockStatus: TypeAlias = SandboxClockStatus | str
     OpenSubscriptionSource: TypeAlias = SubscriptionSource | str
     OpenTicketCancellationReasonCode: TypeAlias = TicketCancellationReasonCode | str
@@ -149,12 +155,14 @@ else:
     ) = OpenInspectionStatus = OpenKeyScope = OpenLeaseType = OpenLocationType = OpenMeterScope = (
         OpenMeterUtilityType
     ) = OpenOccupancyStatus = OpenPartyRole = OpenReadingResultOutcome = OpenRecordKind = OpenReplayState = (
-        OpenSandboxClockStatus
-    ) = OpenSubscriptionSource = OpenTicketCancellationReasonCode = OpenTicketCategory = OpenTicketPriority = (
-        OpenTicketSource
-    ) = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = OpenVendorLastComplianceState = (
-        OpenVendorPropertyVisibility
-    ) = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = OpenWebhookReplayStatus = str
+        OpenReportBucket
+    ) = OpenReportMeasureKind = OpenSandboxClockStatus = OpenSubscriptionSource = OpenTicketCancellationReasonCode = (
+        OpenTicketCategory
+    ) = OpenTicketPriority = OpenTicketSource = OpenTicketStatus = OpenTurnSource = OpenTurnStatus = OpenUnitStatus = (
+        OpenVendorLastComplianceState
+    ) = OpenVendorPropertyVisibility = OpenWebhookAttemptCause = OpenWebhookDeliveryState = OpenWebhookHealth = (
+        OpenWebhookReplayStatus
+    ) = str
 
 
 class Reference(Model, kw_only=True):
@@ -891,6 +899,91 @@ class ReadingResults(Answer, kw_only=True):
 
     data: list[ReadingResult]
     """One for each reading, in the order of the request."""
+
+
+class ReportMeasure(Model, kw_only=True):
+    """A measure of a report."""
+
+    name: str
+    """The measure's name, for example first_response."""
+    kind: OpenReportMeasureKind
+    """A count is of the records of the period, and a duration measures each of them, too. A level is how many there
+    are at the end of the period, such as a backlog.
+    """
+    unit: str
+    """What is counted, or the unit of a duration: `minutes` or `days`. For example minutes."""
+    definition: str
+    """What it says, in a sentence."""
+
+
+class ReportFigure(Model, kw_only=True):
+    """What a measure was in a period."""
+
+    measure: str
+    """The name of one of `measures`, for example first_response."""
+    count: int
+    """How many records the figure is of; of a level, how many there are at the end of the period. For example 42."""
+    median: int | None
+    """The duration that half of the records do not exceed, in the measure's unit; null if the measure is no duration
+    or there are no records. Up to 64 it is exact, above to within 2 %. For example 95.
+    """
+    p90: int | None
+    """The duration that nine of ten records do not exceed, as `median`. For example 1440."""
+
+
+class ReportPeriod(Model, kw_only=True):
+    """The figures of a month or a day."""
+
+    starts_on: datetime.date
+    """Its first day, for example 2026-03-01."""
+    figures: list[ReportFigure]
+    """A figure of each measure, in their order."""
+
+
+class ReportGroup(Model, kw_only=True):
+    """The figures of a group of records in the whole period."""
+
+    entity_id: int | None
+    """The record that the group is named after, such as the property; null if the group has a value alone. For
+    example 7.
+    """
+    name: str | None
+    """The name of that record, or the value that the group's records share; null for records without one. For
+    example Alder Court.
+    """
+    figures: list[ReportFigure]
+    """A figure of each measure, in their order."""
+
+
+class Report(Answer, kw_only=True):
+    """Figures of a period, in all, by month or day, and by group."""
+
+    name: str
+    """The report, as in its path, for example tickets."""
+    from_month: str
+    """The first month of the period, for example 2026-01."""
+    to_month: str
+    """The last month of the period, for example 2026-03."""
+    timezone: str
+    """The company's timezone, in which days and months begin. For example America/Chicago."""
+    property_id: int | None
+    """The property whose records alone count; null for all. For example 7."""
+    bucket: OpenReportBucket
+    """The length of `buckets`."""
+    group_by: str | None
+    """What `groups` have in common, for example category; null without groups."""
+    is_complete: bool
+    """False while figures of older records are still being made, such as after an upgrade."""
+    measures: list[ReportMeasure]
+    """What each figure says."""
+    total: list[ReportFigure]
+    """The figures of the whole period."""
+    buckets: list[ReportPeriod]
+    """The figures of each month or day that has begun, ascending."""
+    groups: list[ReportGroup]
+    """The groups, at most 100, those with the most records first."""
+    groups_left_out: int
+    """How many more groups have figures. For example 0."""
 
 
 class SandboxClock(Answer, kw_only=True):

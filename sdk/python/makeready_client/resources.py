@@ -655,6 +655,83 @@ class Staff(Resource):
         return Walk(self.client, request, Page[models.StaffMember])
 
 
+class Reports(Resource):
+    """Reports: `client.reports`."""
+
+    def tickets(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.TicketReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on tickets.
+
+        How many tickets were opened, completed, cancelled and reopened in some months, how long the first
+        response and the completion took, and the backlog: in all, by month or day, and by group. Figures are kept
+        beside the records, so a report costs the same for any number of tickets; they lack what changed in the
+        last seconds. A later correction of a ticket changes the figures of the day that it is about. `measures`
+        says what each is.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the records of a group have in common. Left out: no groups. Any other value is refused with
+        422.
+        """
+        request = Request(
+            "GET",
+            "/reports/tickets",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return self.client.call(request, models.Report)
+
+    def vendors(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.VendorReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on vendors.
+
+        How many tickets vendors got in some months, how soon they responded and completed them, and how long
+        these were on hold: in all, by month or day, and by group. See `GET /reports/tickets`.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the tickets of a group have in common, such as their vendor. Left out: no groups. Any other
+        value is refused with 422.
+        """
+        request = Request(
+            "GET",
+            "/reports/vendors",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return self.client.call(request, models.Report)
+
+
 class Changes(Resource):
     """Changes: `client.changes`."""
 
@@ -1350,6 +1427,10 @@ class Api(Core):
         return Staff(self)
 
     @property
+    def reports(self) -> Reports:
+        return Reports(self)
+
+    @property
     def changes(self) -> Changes:
         return Changes(self)
 
@@ -2031,6 +2112,83 @@ class AsyncStaff(AsyncResource):
         """
         request = Request("GET", "/staff", query={"limit": limit, "cursor": cursor})
         return AsyncWalk(self.client, request, Page[models.StaffMember])
+
+
+class AsyncReports(AsyncResource):
+    """Reports: `client.reports`."""
+
+    async def tickets(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.TicketReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on tickets.
+
+        How many tickets were opened, completed, cancelled and reopened in some months, how long the first
+        response and the completion took, and the backlog: in all, by month or day, and by group. Figures are kept
+        beside the records, so a report costs the same for any number of tickets; they lack what changed in the
+        last seconds. A later correction of a ticket changes the figures of the day that it is about. `measures`
+        says what each is.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the records of a group have in common. Left out: no groups. Any other value is refused with
+        422.
+        """
+        request = Request(
+            "GET",
+            "/reports/tickets",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return await self.client.call(request, models.Report)
+
+    async def vendors(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.VendorReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on vendors.
+
+        How many tickets vendors got in some months, how soon they responded and completed them, and how long
+        these were on hold: in all, by month or day, and by group. See `GET /reports/tickets`.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the tickets of a group have in common, such as their vendor. Left out: no groups. Any other
+        value is refused with 422.
+        """
+        request = Request(
+            "GET",
+            "/reports/vendors",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return await self.client.call(request, models.Report)
 
 
 class AsyncChanges(AsyncResource):
@@ -2728,6 +2886,10 @@ class AsyncApi(AsyncCore):
     @property
     def staff(self) -> AsyncStaff:
         return AsyncStaff(self)
+
+    @property
+    def reports(self) -> AsyncReports:
+        return AsyncReports(self)
 
     @property
     def changes(self) -> AsyncChanges:

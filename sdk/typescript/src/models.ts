@@ -47,6 +47,10 @@ export type RecordKind =
   | "staff";
 export type ReplayState =
   "all" | "parked" | "failed";
+export type ReportBucket =
+  "day" | "month";
+export type ReportMeasureKind =
+  "count" | "duration" | "level";
 export type SandboxClockStatus =
   "ready" | "advancing";
 export type SubscriptionSource =
@@ -60,6 +64,8 @@ export type TicketCategory =
   | "Pool" | "Security" | "Common Area" | "General" | "Other";
 export type TicketPriority =
   "Low" | "Medium" | "High" | "Emergency";
+export type TicketReportGroupBy =
+  "property" | "category" | "priority" | "assignee" | "vendor" | "source";
 export type TicketSource =
   "api" | "staff" | "resident_portal" | "inspection" | "import";
 export type TicketStatus =
@@ -74,6 +80,8 @@ export type VendorLastComplianceState =
   "compliant" | "expiring" | "noncompliant" | "missing" | "unknown";
 export type VendorPropertyVisibility =
   "all_properties" | "selected_properties";
+export type VendorReportGroupBy =
+  "vendor" | "property" | "category" | "priority";
 export type WebhookAttemptCause =
   "sweep" | "retry" | "manual" | "resend" | "test" | "replay";
 export type WebhookDeliveryState =
@@ -876,6 +884,89 @@ export interface ReplayCreate {
    * delivery is parked. `failed`: those whose delivery is parked or waits after a failed attempt. Left out: `all`.
    */
   state?: ReplayState | null | undefined;
+}
+
+/** A measure of a report. */
+export interface ReportMeasure {
+  /** The measure's name, for example first_response. */
+  name: string;
+  /**
+   * A count is of the records of the period, and a duration measures each of them, too. A level is how many there are
+   * at the end of the period, such as a backlog.
+   */
+  kind: Open<ReportMeasureKind>;
+  /** What is counted, or the unit of a duration: `minutes` or `days`. For example minutes. */
+  unit: string;
+  /** What it says, in a sentence. */
+  definition: string;
+}
+
+/** What a measure was in a period. */
+export interface ReportFigure {
+  /** The name of one of `measures`, for example first_response. */
+  measure: string;
+  /** How many records the figure is of; of a level, how many there are at the end of the period. For example 42. */
+  count: number;
+  /**
+   * The duration that half of the records do not exceed, in the measure's unit; null if the measure is no duration or
+   * there are no records. Up to 64 it is exact, above to within 2 %. For example 95.
+   */
+  median: number | null;
+  /** The duration that nine of ten records do not exceed, as `median`. For example 1440. */
+  p90: number | null;
+}
+
+/** The figures of a month or a day. */
+export interface ReportPeriod {
+  /** Its first day, for example 2026-03-01. */
+  starts_on: string;
+  /** A figure of each measure, in their order. */
+  figures: ReportFigure[];
+}
+
+/** The figures of a group of records in the whole period. */
+export interface ReportGroup {
+  /**
+   * The record that the group is named after, such as the property; null if the group has a value alone. For example 7.
+   */
+  entity_id: number | null;
+  /**
+   * The name of that record, or the value that the group's records share; null for records without one. For example
+   * Alder Court.
+   */
+  name: string | null;
+  /** A figure of each measure, in their order. */
+  figures: ReportFigure[];
+}
+
+/** Figures of a period, in all, by month or day, and by group. */
+export interface Report {
+  /** The report, as in its path, for example tickets. */
+  name: string;
+  /** The first month of the period, for example 2026-01. */
+  from_month: string;
+  /** The last month of the period, for example 2026-03. */
+  to_month: string;
+  /** The company's timezone, in which days and months begin. For example America/Chicago. */
+  timezone: string;
+  /** The property whose records alone count; null for all. For example 7. */
+  property_id: number | null;
+  /** The length of `buckets`. */
+  bucket: Open<ReportBucket>;
+  /** What `groups` have in common, for example category; null without groups. */
+  group_by: string | null;
+  /** False while figures of older records are still being made, such as after an upgrade. */
+  is_complete: boolean;
+  /** What each figure says. */
+  measures: ReportMeasure[];
+  /** The figures of the whole period. */
+  total: ReportFigure[];
+  /** The figures of each month or day that has begun, ascending. */
+  buckets: ReportPeriod[];
+  /** The groups, at most 100, those with the most records first. */
+  groups: ReportGroup[];
+  /** How many more groups have figures. For example 0. */
+  groups_left_out: number;
 }
 
 /** A sandbox's clock, and what its last advance has done. */

@@ -471,6 +471,65 @@ export class Staff extends Resource {
   }
 }
 
+/** `client.reports`. */
+export class Reports extends Resource {
+  /**
+   * Report on tickets.
+   *
+   * How many tickets were opened, completed, cancelled and reopened in some months, how long the first response and the
+   * completion took, and the backlog: in all, by month or day, and by group. Figures are kept beside the records, so a
+   * report costs the same for any number of tickets; they lack what changed in the last seconds. A later correction of
+   * a ticket changes the figures of the day that it is about. `measures` says what each is.
+   *
+   * @param query.from_month The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left
+   *   out: 12 months that end with the last one, or by day that month alone.
+   * @param query.to_month The last month, as 2026-03. Left out: the present one.
+   * @param query.property_id Only records of the property with this id. An unknown id answers 404.
+   * @param query.bucket The length of `buckets`, `month` if left out. Any other value is refused with 422.
+   * @param query.group_by What the records of a group have in common. Left out: no groups. Any other value is refused
+   *   with 422.
+   */
+  tickets(
+    query: {
+      from_month?: string | undefined;
+      to_month?: string | undefined;
+      property_id?: number | undefined;
+      bucket?: models.ReportBucket | undefined;
+      group_by?: models.TicketReportGroupBy | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Promise<Answered<models.Report>> {
+    return this.client.call({ method: "GET", path: "/reports/tickets", query, options });
+  }
+
+  /**
+   * Report on vendors.
+   *
+   * How many tickets vendors got in some months, how soon they responded and completed them, and how long these were on
+   * hold: in all, by month or day, and by group. See `GET /reports/tickets`.
+   *
+   * @param query.from_month The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left
+   *   out: 12 months that end with the last one, or by day that month alone.
+   * @param query.to_month The last month, as 2026-03. Left out: the present one.
+   * @param query.property_id Only records of the property with this id. An unknown id answers 404.
+   * @param query.bucket The length of `buckets`, `month` if left out. Any other value is refused with 422.
+   * @param query.group_by What the tickets of a group have in common, such as their vendor. Left out: no groups. Any
+   *   other value is refused with 422.
+   */
+  vendors(
+    query: {
+      from_month?: string | undefined;
+      to_month?: string | undefined;
+      property_id?: number | undefined;
+      bucket?: models.ReportBucket | undefined;
+      group_by?: models.VendorReportGroupBy | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Promise<Answered<models.Report>> {
+    return this.client.call({ method: "GET", path: "/reports/vendors", query, options });
+  }
+}
+
 /** `client.changes`. */
 export class Changes extends Resource {
   /**
@@ -1062,6 +1121,7 @@ export class Api extends Core {
   readonly turns: Turns = new Turns(this);
   readonly meters: Meters = new Meters(this);
   readonly staff: Staff = new Staff(this);
+  readonly reports: Reports = new Reports(this);
   readonly changes: Changes = new Changes(this);
   readonly snapshots: Snapshots = new Snapshots(this);
   readonly webhooks: Webhooks = new Webhooks(this);

@@ -33,6 +33,13 @@ class Records:
         response = await self._calls.call(request.operation, _message(request), request.caller, request.http.id)
         return replies.read(response.document.json)
 
+    async def report(self, request: ApiRequest) -> Reply:
+        operation = request.operation
+        texts = filters.pairs(request.query, operation.allowed_query, operation.may_be_empty)
+        message = operation.request(**filters.read_filters(operation.filters, texts))
+        response = await self._calls.call(operation, message, request.caller, request.http.id)
+        return replies.read(response.document.json)
+
     async def delete(self, request: ApiRequest) -> Reply:
         await self._calls.call(request.operation, _message(request), request.caller, request.http.id)
         return replies.NO_CONTENT
