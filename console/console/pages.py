@@ -33,6 +33,8 @@ from console.areas.people import picking as people_picking
 from console.areas.places import assets, order, places, properties, units
 from console.areas.places import forms as place_forms
 from console.areas.places import picking as places_picking
+from console.areas.reports import measures as report_measures
+from console.areas.reports import pages as reports
 from console.areas.requests import pages as requests
 from console.areas.search import pages as search
 from console.areas.tickets import actions as ticket_actions
@@ -231,6 +233,12 @@ PAGES = (
     Page("POST", "/notices/{notice_id}/publish", composing.publish, PEOPLE, (composing.PUBLISH, notices.GET)),
     Page("POST", "/notices/{notice_id}/discard", composing.discard, PEOPLE, (composing.DISCARD, notices.GET)),
     Page("GET", "/notices/{notice_id}/print", composing.show_print, PEOPLE, (notices.GET,)),
+    # reports
+    Page("GET", reports.PATH, reports.index, PEOPLE, reports.RPCS, menu=(MAINTENANCE, reports.HERE, "chart")),
+    *(
+        Page("GET", report.path, reports.page_of(report), PEOPLE, (report.rpc,))
+        for report in report_measures.REPORTS
+    ),
     # Portfolio
     # places
     Page("GET", "/places/found", places.search_hits, PEOPLE, (places.SEARCH,), panel="Places"),

@@ -28,6 +28,7 @@ from . import samples_board
 from .samples_deliveries import delivery_answers
 from .samples_forgetting import answers as forgetting_answers
 from .samples_places import place_answers
+from .samples_reports import report_answers
 from .samples_vendors import vendors_inspections_notices
 from .samples_webhooks import webhook_answers
 from .stubs import ago
@@ -670,4 +671,5 @@ def sample_answers() -> dict[str, Any]:
         "identity.RequestLogService/GetRequest": _request,
         **place_answers(HOSTILE),
         **forgetting_answers(HOSTILE),
+        **report_answers(),
     }

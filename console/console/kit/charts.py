@@ -110,12 +110,14 @@ class Month:
     cost: float | None = None
 
 
-def consumption(months: Sequence[Month], description: str, unit: str, marks: Sequence[tuple[int, str]]) -> Markup:
+def consumption(
+    months: Sequence[Month], description: str, unit: str, marks: Sequence[tuple[int, str]], width: int = WIDTH
+) -> Markup:
     """Columns of months with those of the year before behind them, estimated parts hatched, and the cost as a line.
 
     marks: (column, text) on the axis.
     """
-    top, base, start, right = 26, 186, 4, WIDTH - 56
+    top, base, start, right = 26, 186, 4, width - 56
     amounts = [amount for month in months for amount in (month.value, month.before) if amount is not None]
     most, least = _ceiling(max([*amounts, 0.0])), 0.0 - _ceiling(-min([*amounts, 0.0]), empty=0.0)
     scale = (base - top) / (most - least)
@@ -151,7 +153,7 @@ def consumption(months: Sequence[Month], description: str, unit: str, marks: Seq
         f'<text x="{start + index * step + 2:.1f}" y="{base + 19}">{escape(text)}</text>' for index, text in marks
     ]
     label = escape(description)
-    box = f"0 0 {WIDTH} {base + 28}"
+    box = f"0 0 {width} {base + 28}"
     return _svg(f'<svg class="bars months" viewBox="{box}" role="img" aria-label="{label}">{"".join(parts)}</svg>')
 
 

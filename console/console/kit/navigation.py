@@ -12,7 +12,7 @@ from console.kit.browser_session import STAFF
 # The words of the menu in their order. An area's pages stand together in pages.py, and may be of several groups.
 MENU = (
     "Home",
-    *("Tickets", "Turn board", "Inspections", "Preventive maintenance", "Notices"),
+    *("Tickets", "Turn board", "Inspections", "Preventive maintenance", "Notices", "Reports"),
     *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
     *("API keys", "Webhooks", "Events", "API requests", "Clock", "Imports"),
     *("Settings", "Sandboxes", "Administrators", "Audit log"),

@@ -1,0 +1,1 @@
+"""Pages of reports: figures of months, with charts."""

@@ -1,0 +1,132 @@
+"""The reports as people see them: their charts, and the questions that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from console.kit.texts import _
+from makeready.tickets.v1 import ticket_reports_pb2 as tickets_pb
+
+
+@dataclass(frozen=True, slots=True)
+class ChartOf:
+    """One chart of a report: a measure in front, and behind it another one, if there is one. Of a duration the median
+    stands in front of the 90th percentile."""
+
+    title: str
+    measure: str
+    behind: str = ""
+    label: str = ""
+    """Of the measure in front, if its name does not say what is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """A report as a page. rpc, request: from which it comes. labels: the names of measures; groups: those of what the
+    figures can be grouped by, the first one at first. columns: the measures of the table of groups, a duration as its
+    median. headlines: the measures of the whole period. dated: the measure whose records a list shows by their day;
+    present: the one whose records a list shows as they are now."""
+
+    name: str
+    title: str
+    lead: str
+    rpc: str
+    request: type[Any]
+    labels: Mapping[str, str]
+    charts: Sequence[ChartOf]
+    groups: Mapping[str, str]
+    columns: Sequence[str]
+    headlines: Sequence[str]
+    dated: str = ""
+    present: str = ""
+
+    @property
+    def groups_in_property(self) -> str:
+        """What the figures of one property are grouped by, if nothing is chosen."""
+        return next(name for name in self.groups if name != "property")
+
+    @property
+    def path(self) -> str:
+        return f"/reports/{self.name}"
+
+
+TICKETS = ReportView(
+    "tickets",
+    _("Tickets"),
+    _("How much work comes in, how soon it is answered and done, and what is left."),
+    "tickets.TicketReportsService/GetTicketReport",
+    tickets_pb.GetTicketReportRequest,
+    {
+        "opened": _("Opened"),
+        "first_response": _("First response"),
+        "completed": _("Completion"),
+        "cancelled": _("Cancelled"),
+        "reopened": _("Reopened"),
+        "on_hold": _("Time on hold"),
+        "backlog": _("Backlog"),
+    },
+    (
+        ChartOf(_("Opened and completed"), "completed", "opened", _("Completed")),
+        ChartOf(_("Backlog"), "backlog"),
+        ChartOf(_("Time to first response"), "first_response"),
+        ChartOf(_("Time to completion"), "completed"),
+        ChartOf(_("Reopened"), "reopened"),
+        ChartOf(_("Time on hold"), "on_hold"),
+    ),
+    {
+        "property": _("Property"),
+        "category": _("Category"),
+        "priority": _("Priority"),
+        "assignee": _("Assigned to"),
+        "vendor": _("Vendor"),
+        "source": _("Reported by"),
+    },
+    ("opened", "first_response", "completed", "reopened", "on_hold", "backlog"),
+    ("opened", "first_response", "completed", "reopened", "backlog"),
+    dated="opened",
+    present="backlog",
+)
+VENDORS = ReportView(
+    "vendors",
+    _("Vendors"),
+    _("How soon vendors respond and complete their tickets, and how long these are on hold."),
+    "tickets.TicketReportsService/GetVendorReport",
+    tickets_pb.GetVendorReportRequest,
+    {
+        "assigned": _("Assigned"),
+        "vendor_response": _("Response"),
+        "vendor_completion": _("Completion"),
+        "vendor_reopened": _("Reopened"),
+        "vendor_on_hold": _("Time on hold"),
+        "vendor_backlog": _("Backlog"),
+    },
+    (
+        ChartOf(_("Assigned and completed"), "vendor_completion", "assigned", _("Completed")),
+        ChartOf(_("Backlog"), "vendor_backlog"),
+        ChartOf(_("Time to response"), "vendor_response"),
+        ChartOf(_("Time to completion"), "vendor_completion"),
+        ChartOf(_("Reopened"), "vendor_reopened"),
+        ChartOf(_("Time on hold"), "vendor_on_hold"),
+    ),
+    {"vendor": _("Vendor"), "property": _("Property"), "category": _("Category"), "priority": _("Priority")},
+    ("assigned", "vendor_response", "vendor_completion", "vendor_reopened", "vendor_on_hold", "vendor_backlog"),
+    ("assigned", "vendor_response", "vendor_completion", "vendor_backlog"),
+    present="vendor_backlog",
+)
+REPORTS = (TICKETS, VENDORS)
+
+QUESTIONS = (
+    (_("Which property has the most work?"), "/reports/tickets?group_by=property#groups"),
+    (_("What kind of work is it?"), "/reports/tickets?group_by=category#groups"),
+    (_("How soon do we respond?"), "/reports/tickets#first_response"),
+    (_("How long does work take?"), "/reports/tickets#completed"),
+    (_("Is the backlog growing?"), "/reports/tickets#backlog"),
+    (_("Who has the most open work?"), "/reports/tickets?group_by=assignee&sort=backlog#groups"),
+    (_("What work comes back?"), "/reports/tickets?group_by=category&sort=reopened#groups"),
+    (_("Which vendor is slow?"), "/reports/vendors?group_by=vendor&sort=vendor_completion#groups"),
+    (_("Which vendor has the most open work?"), "/reports/vendors?group_by=vendor&sort=vendor_backlog#groups"),
+    (_("What is overdue?"), "/tickets?view=waiting"),
+)
+"""What managers ask, and where the answer stands."""
