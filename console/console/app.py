@@ -51,6 +51,7 @@ from console.kit.serving import REQUEST
 from console.kit.sessions import Sessions, secret_of
 from console.kit.signing_in import SESSION_COOKIE, end, go_on, remember
 from console.kit.statics import PREFIX, Statics, accepts_gzip
+from console.kit.texts import _
 from console.kit.turns import Turns
 from console.kit.uploads import (
     FIELDS_BYTES_MAX,
@@ -84,7 +85,7 @@ STRICT_TRANSPORT = "max-age=31536000"
 HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX, *device.FREE)
 """What is served without a session, as it is: no cookie is read."""
-LEFT_SANDBOX = "That sandbox was ended, or is closed. You are in the live company."
+LEFT_SANDBOX = _("That sandbox was deleted or is closed. You are in the live company.")
 COMPANY_HEADER = "X-Company"
 """Of what the scripts of a page ask for: the id of the company that the page shows."""
 IDENTITY = ("", "identity")
@@ -442,7 +443,10 @@ def _too_large(context: PageContext, error: web.HTTPException) -> str:
         return ""
     files = f", {context.page.uploads // 1_000_000} MB with its files" if context.page.uploads else ""
     fields_max = FIELDS_BYTES_MAX if context.session.who is not None else STRANGERS_BYTES_MAX
-    return f"Nothing was changed. A form may have {fields_max // 1024} KB of text{files}."
+    return _("No changes were made. A form may have %(size)s KB of text%(files)s.") % {
+        "size": fields_max // 1024,
+        "files": files,
+    }
 
 
 def _not_for(context: PageContext, page: Page) -> web.Response:

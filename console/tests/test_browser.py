@@ -421,7 +421,7 @@ async def test_every_page_works_without_javascript(chromium: Chromium, console: 
         await browser_tab.sign_in(path="/keys/new")
         await browser_tab.page.fill("#f-name", "By hand")
         await browser_tab.page.click("form[action='/keys/new'] button")
-        assert "is minted" in await browser_tab.page.inner_text("main")
+        assert "created. Copy the key now" in await browser_tab.page.inner_text("main")
         assert not await browser_tab.page.is_visible("[data-copy]")
     finally:
         await context.close()
@@ -464,7 +464,7 @@ async def test_a_passkey_is_added_and_signs_in(chromium: Chromium, console: str,
         await session.send("WebAuthn.addVirtualAuthenticator", {"options": authenticator})
         await browser_tab.page.fill("#passkey-name", "Test phone")
         await browser_tab.page.click("[data-kind=create]")
-        await browser_tab.page.wait_for_selector("text=The passkey is added")
+        await browser_tab.page.wait_for_selector("text=Passkey added")
         await browser_tab.page.click("form[action='/sign-out'] button", no_wait_after=True)
         offer = browser_tab.page.locator("[data-offer]:visible")
 
@@ -523,7 +523,7 @@ async def test_the_preview_of_a_notice_follows_the_typing_and_sends_nothing(
             "catalog.NoticesService/UpdateNotice"
         )
         assert not await _violations(browser_tab.page) and browser_tab.said == []
-        await browser_tab.page.click("button:has-text('Save the draft')")
+        await browser_tab.page.click("button:has-text('Save draft')")
         await browser_tab.page.wait_for_url("**/notices/2")
         (request,) = stubs.called("catalog.NoticesService/UpdateNotice")
         assert (request.area, request.body) == ("Garage", "The gate stays open.")

@@ -37,7 +37,7 @@ async def send(browser: Browser, **values: str) -> Any:
 async def test_the_menu_has_the_clock_in_sandboxes_alone(administrator: Browser) -> None:
     assert 'href="/clock"' not in (await administrator.get("/")).text
     live = await administrator.get("/clock")
-    assert live.status == 200 and "The clock of a live company is the real one." in live.words
+    assert live.status == 200 and "A live company always uses the real time." in live.words
     await go(administrator, TRIAL)
     assert 'href="/clock"' in (await administrator.get("/")).text
 
@@ -60,7 +60,7 @@ async def test_what_happened_just_now_has_the_real_clock(in_sandbox: Browser, st
     event.occurred_at.FromJsonString("2099-01-01T00:00:00Z")
     stubs.answers[EVENTS] = webhooks_pb2.ListEventsResponse(events=[event])
     words = (await in_sandbox.get("/audit/recent")).words
-    assert re.search(r"ticket 102 waits for an answer \d+ \w+ ago", words), words
+    assert re.search(r"ticket 102 is overdue for a response \d+ \w+ ago", words), words
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_a_form_advances_the_clock_once(
 @pytest.mark.parametrize("written", [{}, {"length": "soon"}, {"until": "tomorrow"}])
 async def test_what_cannot_be_read_is_said(in_sandbox: Browser, stubs: Stubs, written: dict[str, str]) -> None:
     reply = await send(in_sandbox, **(EMPTY | written))
-    assert reply.status == 422 and "Give a length such as 25h" in reply.words and not stubs.called(ADVANCE)
+    assert reply.status == 422 and "Enter a length such as 25h" in reply.words and not stubs.called(ADVANCE)
 
 
 async def test_a_refusal_stands_above_the_form_with_what_was_written(in_sandbox: Browser, stubs: Stubs) -> None:
@@ -112,4 +112,4 @@ async def test_an_advance_on_its_way_shows_how_far_it_is_and_why_it_waits(in_san
 async def test_before_the_first_advance_nothing_has_happened(in_sandbox: Browser, stubs: Stubs) -> None:
     stubs.answers[GET] = clock(start=None, target=None, done={}, next_due=None)
     page = await in_sandbox.get("/clock")
-    assert "Time alone makes nothing due." in page.words and "The last advance" not in page.words
+    assert "Nothing is due." in page.words and "Last advance" not in page.words

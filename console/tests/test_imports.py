@@ -193,10 +193,10 @@ def test_what_a_form_lacks_is_said_beside_its_field() -> None:
     answer = matching.read(PROPERTIES, HOSTILE_FACTS, sent)
     assert {choice.column.name: choice.error for choice in answer.choices if choice.error} == {
         "external_id": "That column is not in the file.",
-        "name": "The text is missing.",
-        "address": "Every record needs it: choose a column.",
-        "city": "Each line must be: their value = ours.",
-        "created_at": "The format of the dates is missing.",
+        "name": "Enter the text.",
+        "address": "Required: choose a column.",
+        "city": "Each line must be: file value = Makeready value.",
+        "created_at": "Enter the date format.",
     }
 
 
@@ -212,10 +212,10 @@ def test_proposals_read_the_dates_and_list_the_values() -> None:
 
 async def test_accepted_rows_in_an_unusual_order_of_dates_are_shown_before_the_import(administrator: Browser) -> None:
     page = await administrator.get("/imports/13")
-    warning = page.words[page.words.index("Look at these rows") :]
-    assert "they would be accepted; their dates are in an unusual order" in warning
+    warning = page.words[page.words.index("Check these rows") :]
+    assert "accepted, but their dates are in an unusual order" in warning
     assert "2 turns: move_out_date : is before the move_in_date column MoveOut" in warning
     assert (
         "17 move_out_date is before the move_in_date, 2026-02-01 2026-01-31" in warning and "Import 120 rows" in warning
     )
-    assert "Look at these rows" not in (await administrator.get("/imports/5")).words
+    assert "Check these rows" not in (await administrator.get("/imports/5")).words

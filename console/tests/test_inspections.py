@@ -75,7 +75,7 @@ async def test_an_edit_sends_what_was_changed(staff: Browser, stubs: Stubs) -> N
 
 async def test_a_walk_goes_from_row_to_row(staff: Browser, stubs: Stubs) -> None:
     page = await staff.get("/inspections/1/walk")
-    assert page.title == "Pull stations are unobstructed" and "Row 4 of 4 3 looked at" in page.words
+    assert page.title == "Pull stations are unobstructed" and "Item 4 of 4 3 inspected" in page.words
     reply = await staff.send("/inspections/1/rows/4/pass")
     (sent,) = stubs.called(f"{COMMANDS}/PassInspectionRow")
     assert (sent.row_id, sent.seen_result) == (4, "none")
@@ -98,7 +98,7 @@ async def test_a_walk_goes_from_row_to_row(staff: Browser, stubs: Stubs) -> None
     rows = [pb.InspectionRow(row_id=1, position=1, label="Door", result="passed")]
     stubs.answers[f"{COMMANDS}/ListInspectionRows"] = pb.ListInspectionRowsResponse(rows=rows)
     page = await staff.get("/inspections/1/walk")
-    assert page.title == "Every row passed"
+    assert page.title == "All items passed"
     reply = await staff.send("/inspections/1/complete")
     (sent,) = stubs.called(f"{COMMANDS}/CompleteInspection")
     assert (reply.headers["Location"], sent.completed_date) == ("/inspections/1", "2026-11-22")
@@ -142,7 +142,7 @@ async def test_who_comes_second_reads_what_it_is_now_and_loses_no_text(staff: Br
 
 async def test_a_cancelled_inspection_says_by_whom_and_why(staff: Browser) -> None:
     page = await staff.get("/inspections/10")
-    assert "Cancelled 7:00 am by Dana Adler ." in page.words and "The doors are replaced first." in page.words
+    assert "Cancelled 7:00 am · Dana Adler" in page.words and "The doors are replaced first." in page.words
     assert "/inspections/10/cancel" not in page.text and "/inspections/10/edit" not in page.text
     assert "Lobby doors" not in (await staff.get("/inspections")).words
     page = await staff.get("/inspections?view=cancelled")
@@ -156,7 +156,7 @@ async def test_upkeep_is_planned_moved_and_closed(staff: Browser, stubs: Stubs) 
     values = {"task_name": "Filters", "property_id": "1", "due_date": "2026-12-01", "asset_id": "21"}
     twice = await staff.send("/pm-tasks/new", **values, repeat_months="3", repeat_days="9", unit_id="12", area="Roof")
     assert twice.status == 422 and not stubs.called(f"{service}/AddPmTask")
-    assert "by months or by days" in twice.words and "in a unit or in an area" in twice.words
+    assert "months or days, not both" in twice.words and "a unit or an area, not both" in twice.words
     reply = await staff.send("/pm-tasks/new", **values, repeat_months="3", repeat_days="", unit_id="", area="Roof")
     (sent,) = stubs.called(f"{service}/AddPmTask")
     assert (sent.repeat_months, sent.area, sent.HasField("unit_id"), reply.status) == (3, "Roof", False, 303)
@@ -168,7 +168,7 @@ async def test_upkeep_is_planned_moved_and_closed(staff: Browser, stubs: Stubs) 
     assert (sent.due_date, list(sent.clear), sent.HasField("asset_id")) == ("2026-12-23", ["repeat_months"], False)
     await staff.get("/pm-tasks/31")
     page = await staff.follow(await staff.send("/pm-tasks/31/complete"))
-    assert "The task is completed. The next one is due in 99 days, on 2027-03-01." in page.words
+    assert "Task completed. The next one is due 1 March 2027." in page.words
 
     def refuse(_request: Any, _who: Any) -> Any:
         raise Refusal(422, "invalid_request", "The task is Completed; only an open one can become Cancelled.")

@@ -27,16 +27,16 @@ async def test_keys_of_a_deactivated_administrator_say_so_where_keys_stand(admin
     page = await administrator.get("/keys")
     row = page.words[page.words.index("Meter readings") :]
     assert "deactivated" in row[: row.index("never")]
-    assert "is deactivated, and 1 key that they minted goes on working. Take over or revoke it" in page.words
+    assert "is deactivated, and 1 key they created still works. Take over or revoke" in page.words
     assert f'href="{LEAVER}#keys"' in page.text and HOSTILE not in page.text
     assert page.words.count("deactivated") == 2  # no other key's administrator is
     table = (await administrator.get("/keys?csv")).text.splitlines()
     assert table[0].endswith(",minter_deactivated")
     assert [line.rpartition(",")[2] for line in table[1:]] == ["no", "no", "no", "yes"]
     home = await administrator.get("/keys/home")
-    assert "1 key of administrators who are deactivated" in home.words
+    assert "1 key of a deactivated administrator" in home.words
     key = await administrator.get("/keys/5")
-    assert "who minted it, is deactivated. The key goes on working." in key.words
+    assert "who created it, is deactivated. The key still works." in key.words
     assert "/keys/5/take-over" in key.text
     assert "take-over" not in (await administrator.get("/keys/1")).text
     assert "take-over" not in (await administrator.get("/keys/3")).text  # nobody's
@@ -71,7 +71,7 @@ async def test_a_key_is_taken_over_after_a_confirmation(administrator: Browser, 
     assert (done.status, done.headers["Location"]) == (303, "/keys/5")
     request = stubs.called(TAKE_OVER)[-1]
     assert (request.key_id, bool(request.idempotency_key), request.administrator_email) == (5, True, "")
-    assert "The key is yours." in (await administrator.follow(done)).words
+    assert "You took over the key." in (await administrator.follow(done)).words
 
     def too_late(*_: Any) -> Any:
         raise Refusal(422, "invalid_request", "The key's administrator has not been deactivated.")
@@ -84,10 +84,10 @@ async def test_a_key_is_taken_over_after_a_confirmation(administrator: Browser, 
 
 async def test_the_page_of_an_administrator_names_the_keys_that_stay(administrator: Browser, stubs: Stubs) -> None:
     active = await administrator.get("/settings/administrators/2")
-    assert "1 API key that they minted goes on working: afterwards you can take it over or revoke it" in active.words
+    assert "1 API key they created keeps working : take over or revoke afterwards." in active.words
     assert "Leasing sync" in active.words and "take-over-keys" not in active.text and "revoke-keys" not in active.text
     gone = await administrator.get(LEAVER)
-    assert "1 API key that they minted goes on working: take it over or revoke it" in gone.words
+    assert "1 API key they created still works: take over or revoke" in gone.words
     assert "Meter readings" in gone.words
     pages = [keys()[4:5], keys()[3:4]]
 
@@ -100,18 +100,18 @@ async def test_the_page_of_an_administrator_names_the_keys_that_stay(administrat
 
     stubs.answers["identity.KeysService/ListKeys"] = paged
     both = await administrator.get(LEAVER)
-    assert "2 API keys that they minted go on working: take them over or revoke them" in both.words
+    assert "2 API keys they created still work: take over or revoke" in both.words
     assert "Take over 2 keys" in both.words and "Revoke 2 keys" in both.words
     stubs.answers["identity.KeysService/ListKeys"] = pb.ListKeysResponse()
     none = await administrator.get("/settings/administrators/2")
-    assert "They minted no API key that works." in none.words and "#keys" not in none.text
+    assert "They have no active API keys." in none.words and "#keys" not in none.text
 
 
 @pytest.mark.parametrize(
     ("act", "rpc", "fields", "message"),
     [
-        ("take-over-keys", TAKE_OVER, {}, "1 key is taken over."),
-        ("revoke-keys", REVOKE, {"email": f" {EMAIL} "}, "1 key is revoked."),
+        ("take-over-keys", TAKE_OVER, {}, "Keys taken over."),
+        ("revoke-keys", REVOKE, {"email": f" {EMAIL} "}, "Keys revoked."),
     ],
 )
 async def test_all_keys_of_a_deactivated_administrator_are_one_act(
@@ -121,7 +121,7 @@ async def test_all_keys_of_a_deactivated_administrator_are_one_act(
     if fields:
         await administrator.get(LEAVER)
         mistyped = await administrator.send(path, email="somebody@x.example")
-        assert mistyped.status == 422 and "Type the e-mail as it stands here" in mistyped.words
+        assert mistyped.status == 422 and "Type the e-mail exactly as shown" in mistyped.words
         assert not stubs.called(rpc)
     stubs.answers[rpc] = confirm_first
     await administrator.get(LEAVER)

@@ -268,7 +268,7 @@ def test_an_edit_sends_what_was_changed_alone() -> None:
     assert form.read(as_seen(opened, name=" Garden ", unit_of_measure="", is_active=""))
     request = pb_meter(name="Garden", is_active=False, clear=["unit_of_measure"])
     assert form.changed == {"name", "unit_of_measure", "is_active"} and form.message == request
-    assert not form.read(as_seen(opened, name="")) and form.errors == {"name": "Name is missing."}
+    assert not form.read(as_seen(opened, name="")) and form.errors == {"name": "Name is required."}
 
 
 def pb_meter(**values: Any) -> meter_commands_pb2.UpdateMeterRequest:
@@ -438,7 +438,7 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
         assert not empty and empty.ok
     for path in ("/fails", "/loops", "/hangs"):
         missing = await include(context, path, unit_id=17)
-        assert not missing.ok and "Things can&#39;t be shown right now." in missing.html
+        assert not missing.ok and "Things: unavailable right now." in missing.html
         assert f'hx-get="{path}?unit_id=17"' in missing.html and 'href="/units/17?a=1"' in missing.html
     assert "No &lt;unit&gt; with that id." in (await include(context, "/404")).html
     assert context.cookies == {} and context.query == {"a": "1"} and not context.is_part

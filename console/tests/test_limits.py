@@ -80,7 +80,7 @@ async def test_all_fields_of_a_form_have_one_limit(staff: Browser, nobody: Brows
     for browser, size, status in ((staff, longest - 10, 403), (staff, longest, 413)):
         reply = await browser.post(COMMENT, {"a": "x" * size})
         assert reply.status == status
-    assert "256 KB of text" in reply.words and "Nothing was changed." in reply.words
+    assert "256 KB of text" in reply.words and "No changes were made." in reply.words
     assert (await nobody.post("/sign-in", {"a": "x" * (uploads.STRANGERS_BYTES_MAX - 10)})).status == 403
     assert (await nobody.post("/sign-in", {"a": "x" * uploads.STRANGERS_BYTES_MAX})).status == 413
     # Also where files may come, and where it shows only as it arrives.

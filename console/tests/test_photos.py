@@ -101,15 +101,15 @@ ARCHIVE = b"PK\x05\x06" + bytes(18)
     ("content", "why"),
     [
         (BOMB, "50 million"),
-        (png_of(2**31 - 1, 2**31 - 1), "photo that can be read|50 million"),
-        (SVG, "something else"),
+        (png_of(2**31 - 1, 2**31 - 1), "JPEG, PNG or WebP|50 million"),
+        (SVG, "more than a photo|JPEG, PNG or WebP"),
         (GIF, "JPEG, PNG or WebP"),
-        (b"%PDF-1.7 ...", "something else"),
+        (b"%PDF-1.7 ...", "more than a photo|JPEG, PNG or WebP"),
         (b"hello", "JPEG, PNG or WebP"),
         (b"", "empty"),
-        (telephone_photo() + b"<ScRiPt>alert(1)</script>", "something else"),
+        (telephone_photo() + b"<ScRiPt>alert(1)</script>", "more than a photo"),
         (b"GIF89a=1;/*" + telephone_photo(), "JPEG, PNG or WebP"),
-        (telephone_photo() + ARCHIVE, "something else"),
+        (telephone_photo() + ARCHIVE, "more than a photo"),
         (telephone_photo()[:2000], "damaged"),
         (png_of(100, 100), "damaged"),
         (telephone_photo() + bytes(decoding.BYTES_MAX), "20 MB"),
@@ -242,7 +242,7 @@ async def test_what_is_no_photo_is_named_and_the_others_are_added(
     assert reply.status == 422 and len(ticket) == 1
     sentences = (
         "1 photo added. These were not",
-        "IMG_0.jpg : It is a photo and something else",
+        "IMG_0.jpg : The file contains more than a photo",
         "IMG_2.jpg : It has too many",
     )
     assert not [words for words in sentences if words not in reply.words], reply.words
@@ -304,7 +304,7 @@ async def test_removing_a_photo_deletes_its_file_of_the_own_company_alone(
     assert (status, headers["Cache-Control"]) == (404, "no-store")
     assert (await fetched(http, address.replace(".jpg", "-400.jpg")))[0] == 404
     reply = await staff.follow(await staff.post(REMOVE, form))
-    assert "had been removed already" in reply.words
+    assert "was already removed" in reply.words
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def in_sandbox(administrator: Browser) -> Browser:
 async def test_an_administrator_goes_to_a_sandbox_and_back(administrator: Browser) -> None:
     text = administrator.cookies[SESSION_COOKIE]
     listed = await administrator.get("/settings/sandboxes")
-    assert BAR not in listed.words and "3 of 5" in listed.words and "you are here" in listed.words
+    assert BAR not in listed.words and "3 of 5" in listed.words and "current" in listed.words
     assert re.search(r'name="company_id" value="101"', listed.text) and 'value="103"' not in listed.text, "it is closed"
     reply = await go(administrator, TRIAL)
     assert (reply.status, reply.headers["Location"]) == (303, "/")
@@ -48,13 +48,13 @@ async def test_an_administrator_goes_to_a_sandbox_and_back(administrator: Browse
     cookie = next(value for value in reply.headers.getall("Set-Cookie") if value.startswith(f"{SESSION_COOKIE}={text}"))
     assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; ")) and "Max-Age=" in cookie
     home = await administrator.get("/")
-    assert BAR in home.words and "You are in the sandbox Trial of the new sync now." in home.words
+    assert BAR in home.words and "You are now in the sandbox Trial of the new sync." in home.words
     assert "<title>" in home.text and "Sandbox of Makeready</title>" in home.text
     assert (await go(administrator, SECOND)).status == 303 and "Second trial" in (await administrator.get("/")).words
     assert (await go(administrator, 1)).status == 303
     home = await administrator.get("/")
     assert administrator.cookies[SESSION_COOKIE] == text and 'class="sandbox"' not in home.text
-    assert "You are in the live company Makeready Demo now." in home.words
+    assert "You are now in the live company Makeready Demo." in home.words
 
 
 async def test_every_page_of_a_sandbox_says_so_and_asks_as_the_sandbox(in_sandbox: Browser, stubs: Stubs) -> None:
@@ -136,7 +136,7 @@ async def test_a_sandbox_that_is_over_leads_back_and_does_nothing_instead(in_san
     assert not [call for call in stubs.calls if call.identity.kind == ADMINISTRATOR_KIND]
     reply = await in_sandbox.get("/tickets/102")
     assert (reply.status, reply.headers["Location"]) == (303, "/")
-    assert "That sandbox was ended, or is closed. You are in the live company." in (await in_sandbox.get("/")).words
+    assert "That sandbox was deleted or is closed. You are in the live company." in (await in_sandbox.get("/")).words
     # The form of then is no form of the live company.
     assert (await in_sandbox.post("/keys/new", {"act": form})).status == 403
     reply = await go(in_sandbox, TRIAL)
@@ -163,7 +163,7 @@ async def test_only_administrators_of_the_live_company_go_there(
     stubs.sessions[text].is_sandbox = True
     alone = Browser(console, http).sign_in(text)
     page = await alone.get("/settings/sandboxes")
-    assert "of this sandbox alone" in page.words and "Makeready Demo" not in page.words
+    assert "to this sandbox only" in page.words and "Makeready Demo" not in page.words
     assert "Sandbox Trial" in page.words and "Back to" not in page.words
     for company_id in (1, TRIAL, SECOND, 0):
         assert (await go(alone, company_id)).status == 404
@@ -180,15 +180,15 @@ async def test_a_sandbox_is_made_once(administrator: Browser, stubs: Stubs) -> N
     assert {request.idempotency_key for request in requests} == {form["act"]}
     assert {(request.name, request.is_sandbox, request.sandbox_of) for request in requests} == {("Third", True, 0)}
     assert {request.content for request in requests} == {pb.SANDBOX_CONTENT_EMPTY}
-    assert "Third is made. It is empty" in (await administrator.get("/settings/sandboxes")).words
+    assert "Third created. Open it" in (await administrator.get("/settings/sandboxes")).words
     await administrator.send("/settings/sandboxes", name="Twin", content="copy")
     assert stubs.called("identity.CompaniesService/CreateCompany").pop().content == pb.SANDBOX_CONTENT_COPY
     page = await administrator.get("/settings/sandboxes")
-    assert "Twin is made. Its records arrive within minutes" in page.words
+    assert "Twin created. Its records arrive within minutes" in page.words
     assert "Empty Demo records A copy of" in page.words
     await administrator.send("/settings/sandboxes", name="Tour", content="demo")
     assert stubs.called("identity.CompaniesService/CreateCompany").pop().content == pb.SANDBOX_CONTENT_DEMO
-    assert "Tour is made. Its records arrive within minutes" in (await administrator.get("/settings/sandboxes")).words
+    assert "Tour created. Its records arrive within minutes" in (await administrator.get("/settings/sandboxes")).words
     for name in ("", "   "):
         await administrator.get("/settings/sandboxes")
         reply = await administrator.send("/settings/sandboxes", name=name)
@@ -196,11 +196,11 @@ async def test_a_sandbox_is_made_once(administrator: Browser, stubs: Stubs) -> N
     stubs.answers["identity.CompaniesService/CreateCompany"] = _full
     await administrator.get("/settings/sandboxes")
     reply = await administrator.send("/settings/sandboxes", name="Sixth")
-    assert reply.status == 422 and "at most 5 sandboxes" in reply.words and 'value="Sixth"' in reply.text
+    assert reply.status == 422 and "maximum of 5 sandboxes" in reply.words and 'value="Sixth"' in reply.text
 
 
 def _full(_request: Any, _who: Any) -> Any:
-    raise Refusal(422, "invalid_request", "A company has at most 5 sandboxes; end one of them first.", "sandbox_of")
+    raise Refusal(422, "invalid_request", "A company has maximum of 5 sandboxes; end one of them first.", "sandbox_of")
 
 
 async def test_five_sandboxes_are_all(administrator: Browser, stubs: Stubs) -> None:
@@ -208,10 +208,10 @@ async def test_five_sandboxes_are_all(administrator: Browser, stubs: Stubs) -> N
         sandboxes=[pb.Company(id=number, name=f"S{number}", active=True) for number in range(101, 106)], sandboxes_max=5
     )
     page = await administrator.get("/settings/sandboxes")
-    assert "at most 5 sandboxes" in page.words and 'action="/settings/sandboxes"' not in page.text
+    assert "maximum of 5 sandboxes" in page.words and 'action="/settings/sandboxes"' not in page.text
     await go(administrator, TRIAL)
     page = await administrator.get("/settings/sandboxes")
-    assert "New sandboxes are made from the live company" in page.words
+    assert "Create sandboxes from the live company" in page.words
     assert 'action="/settings/sandboxes"' not in page.text
 
 
@@ -223,7 +223,7 @@ async def test_a_confirmation_stays_in_the_sandbox(administrator: Browser, stubs
     assert confirmation.status == 403 and "Confirm" in confirmation.title and BAR in confirmation.words
     stubs.calls.clear()
     reply = await administrator.send("/keys/new", **{"confirm.password": PASSWORD})
-    assert reply.status == 200 and "is minted" in reply.words and BAR in reply.words
+    assert reply.status == 200 and "created. Copy the key now" in reply.words and BAR in reply.words
     assert administrator.cookies[SESSION_COOKIE].endswith(f".{TRIAL}")
     (call,) = [call for call in stubs.calls if call.rpc == "identity.KeysService/MintKey"]
     assert call.identity.company_id == call.request.company_id == TRIAL
@@ -271,8 +271,8 @@ async def test_a_sandbox_is_ended_from_the_live_company_after_a_page_that_says_w
     path = f"/settings/sandboxes/{TRIAL}/end"
     assert f'href="{path}"' in (await administrator.get("/settings/sandboxes")).text
     page = await administrator.get(path)
-    assert page.title == "End Trial of the new sync for good?"
-    for words in ("cannot be undone", "API keys stop working at once", "within a day", "Backups"):
+    assert page.title == "Delete Trial of the new sync?"
+    for words in ("cannot be undone", "API keys stop working immediately", "within a day", "Backups"):
         assert words in page.words
     assert stubs.called("identity.CompaniesService/EndSandbox") == []
     confirmation = await administrator.send(path)

@@ -61,7 +61,7 @@ async def test_the_browser_keeps_who_has_signed_in_with_it(nobody: Browser, stub
 async def test_a_second_factor_comes_before_the_session(nobody: Browser) -> None:
     await nobody.get("/sign-in?next=/keys/2")
     reply = await nobody.send("/sign-in", email="marguerite@demo.example", password=PASSWORD)
-    assert reply.title == "Your second factor" and SESSION_COOKIE not in nobody.cookies
+    assert reply.title == "Two-factor authentication" and SESSION_COOKIE not in nobody.cookies
     again = await nobody.send("/sign-in/code", code="000000")
     assert again.status == 401 and SESSION_COOKIE not in nobody.cookies
     done = await nobody.send("/sign-in/code", code=CODE)

@@ -64,7 +64,7 @@ async def test_a_comment_is_of_oneself_or_of_somebody_else(staff: Browser, stubs
     stubs.calls.clear()
     reply = await staff.send("/tickets/102/comment", body=" ")
     assert (
-        reply.status == 422 and "Comment is missing" in reply.words and not stubs.called(COMMANDS + "CommentOnTicket")
+        reply.status == 422 and "Comment is required" in reply.words and not stubs.called(COMMANDS + "CommentOnTicket")
     )
     refuse(stubs, "CommentOnTicket", "body is too long.", "body", 400)
     reply = await staff.send("/tickets/102/comment", body=f"kept {HOSTILE}", by="vendor")
@@ -151,7 +151,7 @@ async def test_an_assignment_sends_what_was_changed_and_who_was_seen(administrat
     assert (request.vendor_id, list(request.clear)) == (2, ["assignee_id"])
     stubs.calls.clear()
     await administrator.get(path)
-    await done(administrator, await administrator.send(path, assignee_id="7"), "Nothing was changed.")
+    await done(administrator, await administrator.send(path, assignee_id="7"), "No changes were made.")
     await administrator.get(path)
     form = administrator.form(path)
     becomes(stubs, assignee_id=10, assignee_name="Ada Byrne")
@@ -172,7 +172,7 @@ async def test_a_correction_sends_what_was_changed(staff: Browser, stubs: Stubs)
     form = {**staff.form(path), **{name.removeprefix("seen."): value for name, value in seen.items()}}
     assert form["unit_id"] == "15" and form["permission_to_enter"] == "1"
     stubs.calls.clear()
-    await done(staff, await staff.post(path, form), "Nothing was changed.")
+    await done(staff, await staff.post(path, form), "No changes were made.")
     assert not stubs.called(COMMANDS + "UpdateTicket")
     changed = {**form, "title": "No hot water", "room": "", "asset_id": ""}
     del changed["permission_to_enter"]
@@ -186,7 +186,7 @@ async def test_a_correction_sends_what_was_changed(staff: Browser, stubs: Stubs)
     assert sorted(request.clear) == ["asset_id", "room"] and request.HasField("version")
     becomes(stubs, title="Boiler is out")
     reply = await staff.post(path, changed)
-    assert reply.status == 422 and "Meanwhile this became “Boiler is out”" in reply.words
+    assert reply.status == 422 and "Meanwhile someone changed this to “Boiler is out”" in reply.words
     assert 'value="No hot water"' in reply.text
     refuse(stubs, "UpdateTicket", "Another person has changed the ticket meanwhile.", "version")
     reply = await staff.post(path, {**form, "priority": "Low"})
@@ -216,7 +216,7 @@ async def test_a_ticket_is_opened_where_no_other_says_the_same(staff: Browser, s
     reply = await staff.post("/tickets/new", {**form, "find": "unit_id", "q.unit_id": "201"})
     assert reply.status == 200 and 'value="Water is cold"' in reply.text
     reply = await staff.post("/tickets/new", form)
-    assert reply.status == 422 and "Category is missing." in reply.words and "Reported by is missing." in reply.words
+    assert reply.status == 422 and "Category is required." in reply.words and "Reported by is required." in reply.words
     assert not stubs.called(COMMANDS + "OpenTicket")
     form |= {"category": "Plumbing", "by": "resident", "permission_to_enter": "1", "preferred_access_time": "evenings"}
     await done(staff, await staff.post("/tickets/new", form), "Ticket opened.")

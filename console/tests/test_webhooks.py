@@ -44,21 +44,28 @@ def trouble(number: int, *, failure: str = "503", kept: str = "20 December", **c
 def test_a_sentence_says_what_is_wrong_since_when_and_what_helps() -> None:
     dead = trouble(0)
     assert dead is not None and (dead.tone, dead.help) == ("red", "retry")
-    assert dead.sentence == "It has failed since Fri 20 Nov, 10:00 am, mostly with 503."
+    assert dead.sentence == "Failing since Fri 20 Nov, 10:00 am, mostly 503."
     assert dead.more == (
-        "14 deliveries are parked and will not be tried again by themselves.",
-        "The first of them is kept until 20 December.",
+        "14 deliveries need a retry.",
+        "The oldest is kept until 20 December.",
     )
     single = trouble(0, parked=1, failing_since=None, kept="")
-    assert single is not None and (single.tone, single.sentence, single.help) == ("amber", "It works again.", "retry")
-    assert single.more == ("1 delivery is parked and will not be tried again by itself.",)
+    assert single is not None and (single.tone, single.sentence, single.help) == (
+        "amber",
+        "It is working again.",
+        "retry",
+    )
+    assert single.more == ("1 delivery needs a retry.",)
     paused = trouble(1)
-    assert paused is not None and (paused.help, paused.more) == ("resume", ["3 deliveries wait until it is resumed."])
-    assert paused.sentence == "It is paused since 9:00 am, by Dana Adler."
+    assert paused is not None and (paused.help, paused.more) == (
+        "resume",
+        ["3 deliveries waiting until you resume it."],
+    )
+    assert paused.sentence == "Paused since 9:00 am · Dana Adler."
     retrying = trouble(3, failure="")
     assert retrying is not None and (retrying.tone, retrying.help) == ("amber", "test")
-    assert retrying.sentence == "It has failed since 7:00 am."
-    assert retrying.more == ["1 delivery waits; the next attempt is due now."]
+    assert retrying.sentence == "Failing since 7:00 am."
+    assert retrying.more == ["1 delivery waiting."]
     inactive = trouble(0, company_active=False)
     assert inactive is not None and (inactive.sentence, inactive.help) == ("The company is inactive.", "")
     assert trouble(2) is None
@@ -72,11 +79,11 @@ def test_the_host_of_a_destination() -> None:
 @pytest.mark.parametrize(
     ("action", "before", "after", "sentence"),
     [
-        ("deliveries.retried", b"{}", b'{"deliveries": 3}', "retried 3 parked deliveries"),
-        ("subscription.paused", b"{}", b'{"pause_reason": "A move"}', "paused it: “A move”"),
+        ("deliveries.retried", b"{}", b'{"deliveries": 3}', "retried 3 deliveries"),
+        ("subscription.paused", b"{}", b'{"pause_reason": "A move"}', "paused the endpoint: “A move”"),
         ("subscription.changed", b'{"destination_url": "https://a.example/", "events": ["a", "b"]}',
          b'{"destination_url": "https://b.example/", "events": ["b", "c"]}',
-         "changed the destination to https://b.example/ and the events (+ c, - a)"),
+         "changed the URL to https://b.example/, the events (+ c, - a)"),
         ("subscription.new", b"no JSON", b"[1]", "subscription.new"),
     ],
 )  # fmt: skip
@@ -90,7 +97,7 @@ def test_each_verdict_has_its_words() -> None:
         verdict = words.verdict(pb.CheckSignatureResponse(verdict=number, age_seconds=-400, age_seconds_max=300))
         assert "{" not in "".join(verdict)
         verdicts.add(verdict[2])
-    assert len(verdicts) == 6 and "Stale: it was signed 6 minutes in the future." in verdicts
+    assert len(verdicts) == 6 and "Too old: signed 6 minutes in the future." in verdicts
 
 
 def signed(at: int, body: bytes) -> str:
@@ -141,7 +148,7 @@ async def test_a_refusal_stands_beside_its_field(administrator: Browser, stubs: 
     stubs.answers[f"{ADMINISTRATION}/UpdateSubscription"] = refuse
     await administrator.get("/webhooks/7/change")
     reply = await administrator.send("/webhooks/7/change", destination_url="http://a.example", events="ticket.created")
-    assert reply.status == 422 and 'id="f-destination_url-e">“Address” must be https.' in reply.text
+    assert reply.status == 422 and 'id="f-destination_url-e">“URL” must be https.' in reply.text
     assert 'value="http://a.example"' in reply.text
 
 
@@ -180,20 +187,20 @@ async def test_a_retry_is_of_the_period_that_was_counted(administrator: Browser,
     assert request.until.ToDatetime(datetime.UTC) == midnight
     assert (await administrator.follow(reply)).status == 200
     wrong = await administrator.get("/webhooks/7/retry?from=yesterday&event=nonsense&retried=x")
-    assert wrong.status == 200 and "A day is like" in wrong.words and "none of the events" in wrong.words
+    assert wrong.status == 200 and "Enter a date such as" in wrong.words and "Choose one of the events" in wrong.words
 
 
 async def test_a_secret_that_was_shown_before_is_not_shown_again(administrator: Browser, stubs: Stubs) -> None:
     stubs.answers[f"{ADMINISTRATION}/RotateSecret"] = pb.RotateSecretResponse()
     await administrator.get("/webhooks/7/rotate")
     reply = await administrator.send("/webhooks/7/rotate")
-    assert "The secret was rotated before, by this same form." in reply.words
+    assert "This form already rotated the secret." in reply.words
 
 
 async def test_nothing_is_deleted_unless_its_host_is_typed(administrator: Browser, stubs: Stubs) -> None:
     await administrator.get("/webhooks/7/delete")
     reply = await administrator.send("/webhooks/7/delete", host="hooks.leasing.example/makeready")
-    assert reply.status == 422 and "812 deliveries go" in reply.words
+    assert reply.status == 422 and "812 deliveries and their responses are deleted" in reply.words
     assert not stubs.called(f"{ADMINISTRATION}/RemoveSubscription")
     assert (await administrator.send("/webhooks/7/delete", host=" Hooks.Leasing.example ")).status == 303
     assert len(stubs.called(f"{ADMINISTRATION}/RemoveSubscription")) == 1
@@ -204,7 +211,7 @@ async def test_the_body_of_a_form_is_checked_as_it_was_copied(administrator: Bro
     reply = await administrator.send("/webhooks/7/signature", signature=" t=1,v1=a ", body="{\r\n}\r\n")
     (request,) = stubs.called(f"{ADMINISTRATION}/CheckSignature")
     assert (request.signature, request.body) == ("t=1,v1=a", b"{\n}")
-    assert "Stale: it was signed 1 hour ago." in reply.words and "Line breaks at the end" in reply.words
+    assert "Too old: signed 1 hour ago." in reply.words and "Line breaks at the end" in reply.words
 
 
 async def test_the_list_as_a_file(administrator: Browser) -> None:

@@ -57,7 +57,7 @@ def planned_move_in(person: Worker, work: Work, comes: datetime.date) -> str:  #
     person.page.locator("li.unit-card", has_text="Unit U2").locator("summary").click()
     person.go("Move-in …")
     person.fill(**{"f-move_in_date": comes.isoformat(), "f-lease_start_date": comes.isoformat()})
-    says(person, f"This plans the move-in for {long(comes)}")
+    says(person, f"The move-in is scheduled for {long(comes)}")
     person.fill(**{"p0-f-first_name": "Ana", "p0-f-last_name": "Ortiz"})
     person.go("Save move-in")
     assert "Until then the unit does not change." in person.words
@@ -143,7 +143,7 @@ def test_a_move_in_of_an_empty_unit_waits_for_its_day_and_can_be_put_off(work: W
     comes, company = day(9), work.company
     person.open(f"/units/{unit_id}/move-in")
     person.fill(**{"f-move_in_date": comes.isoformat(), "f-lease_start_date": comes.isoformat()})
-    says(person, "This plans the move-in")
+    says(person, "The move-in is scheduled")
     person.fill(**{"p0-f-first_name": "Bo", "p0-f-last_name": "Reed"})
     person.go("Save move-in")
     turn_path = person.path

@@ -145,5 +145,5 @@ def test_a_sandbox_that_is_ended_leads_its_people_back(person: Browser, demo: Co
     assert inside.page is not None and "You are in Makeready Demo now." in inside.page.words
     assert inside.post("/vendors/new", form).status == 403, "the form of then is none of the live company"
     inside.cookies["__Host-makeready"] += f".{sandbox_id}"
-    assert "That sandbox was ended, or is closed. You are in the live company." in inside.get("/vendors").words
+    assert "That sandbox was deleted or is closed. You are in the live company." in inside.get("/vendors").words
     assert "Too Late" not in inside.get("/vendors").words

@@ -319,7 +319,7 @@ def test_a_forgotten_password_is_reset_by_the_operators_link(story: Story) -> No
     assert person.path == "/"
     # A page asks for its session once a second at most, and the home page, which is open here, has asked all the time.
     until(lambda: signed_in.open("/keys") == 200 and signed_in.path == "/sign-in?next=/keys")
-    assert person.open(link) >= 400 and "This link is not valid any more" in person.words
+    assert person.open(link) >= 400 and "This link is no longer valid" in person.words
     old = story.person().sign_in(story.company.email)
     assert old.path == "/sign-in" and old.page.locator(".note.red").count() == 1
 

@@ -142,7 +142,7 @@ def test_a_signature_gets_its_verdict(story: Story) -> None:
     for delivery, body, verdict in (
         (sent, sent.body.decode(), "Genuine."),
         (sent, sent.body.decode() + "\n", "Line breaks at the end of the body were left out"),
-        (sent, json.dumps(sent.json, indent=2), "The body was written anew."),
+        (sent, json.dumps(sent.json, indent=2), "The body was rewritten."),
         (test, test.body.decode(), "Wrong secret."),
     ):
         story.browser.get(f"{story.path}/signature")

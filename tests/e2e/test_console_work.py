@@ -253,7 +253,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.page.select_option("#f-property_id", label="Elm Court")
     person.fill(**{"f-scheduled_date": "2999-01-10"})
     person.fits()
-    person.go("Plan the inspection")
+    person.go("Schedule inspection")
     inspection = person.path
     person.fits()
     person.go("Walk it")
@@ -264,7 +264,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.fill(**{"f-note": "Its battery is flat"})
     person.fits()
     person.go("Record it and open a ticket")
-    assert "A ticket is opened for it" in person.words and "1 row failed" in person.words
+    assert "A ticket was opened" in person.words and "1 row failed" in person.words
     person.fits()
     person.go("Complete the inspection")
     assert work.record(inspection)["status"] == "Completed"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from console.kit.texts import _
+
 WAITING, SUCCEEDED, PARKED, FAILED = STATES = ("waiting", "succeeded", "parked", "failed")
 CAUSES = ("sweep", "retry", "manual", "resend", "test", "replay")
 TONES = {
@@ -15,24 +17,24 @@ TONES = {
     PARKED: ("red", "x"),
     FAILED: ("red", "x"),
 }
-HELD = {"paused": "the endpoint is paused", "company_inactive": "the company is inactive"}
+HELD = {"paused": _("the endpoint is paused"), "company_inactive": _("the company is inactive")}
 # The classes of errors as svc-webhooks records them. `status` and `redirect` have a status of the receiver's.
 ERRORS = {
-    "timeout": ("timeout", "It did not answer within 10 seconds."),
-    "connect": ("no connection", "The address took no connection."),
-    "certificate": ("certificate refused", "Its certificate is not valid for that name."),
-    "tls": ("TLS failed", "The connection could not be encrypted."),
-    "disconnected": ("hung up", "It closed the connection before its answer was complete."),
-    "protocol": ("not HTTP", "Its answer was no HTTP."),
-    "no_address": ("no address", "The host's name has no address."),
-    "destination_refused": ("destination refused", "The host's address is not public, so nothing was sent."),
-    "redirect": ("", "It redirects, which is not followed: the endpoint's address must be the last one."),
+    "timeout": ("timeout", _("It did not respond within 10 seconds.")),
+    "connect": (_("no connection"), _("The connection was refused.")),
+    "certificate": (_("invalid certificate"), _("Its certificate is not valid for that name.")),
+    "tls": (_("TLS failed"), _("The connection could not be encrypted.")),
+    "disconnected": (_("disconnected"), _("It closed the connection before the response was complete.")),
+    "protocol": (_("not HTTP"), _("The response was not HTTP.")),
+    "no_address": (_("no address"), _("The host name does not resolve.")),
+    "destination_refused": (_("destination refused"), _("The host's address is not public, so nothing was sent.")),
+    "redirect": ("", _("It redirects, and redirects are not followed. Use the final URL.")),
 }
 # Faults on Makeready's side. They use no step of the ladder.
 OWN_FAULTS = {
-    "egress": "Makeready could not send at that moment",
-    "resolver": "Makeready could not look the name up at that moment",
-    "vault": "Makeready could not open the signing secret",
+    "egress": _("Makeready could not send at that moment"),
+    "resolver": _("Makeready could not resolve the name at that moment"),
+    "vault": _("Makeready could not open the signing secret"),
 }
 
 
@@ -60,6 +62,13 @@ class Attempt(Answered, Protocol):
     def cause(self) -> int: ...
 
 
+def state_words(state: str) -> str:
+    """A state as people read it: a parked delivery, whose automatic retries are used up, needs one by hand."""
+    return {WAITING: _("waiting"), SUCCEEDED: _("delivered"), PARKED: _("needs retry"), FAILED: _("failed")}.get(
+        state, ""
+    )
+
+
 def state_of(delivery: Stated) -> str:
     """ "waiting", "succeeded", "parked" or "failed"; also of an attempt: the delivery's state after it."""
     return STATES[delivery.state - 1] if 0 < delivery.state <= len(STATES) else ""
@@ -73,7 +82,7 @@ def cause_of(attempt: Attempt) -> str:
 def answer(attempt: Answered) -> str:
     """The shortest words: "503", "timeout", "our fault"."""
     if attempt.error in OWN_FAULTS:
-        return "not sent"
+        return _("not sent")
     words = ERRORS.get(attempt.error, (attempt.error, ""))[0]
     if attempt.HasField("status"):
         return str(attempt.status) if attempt.error in ("", "status", "redirect") else f"{attempt.status}, {words}"
@@ -83,7 +92,7 @@ def answer(attempt: Answered) -> str:
 def explained(attempt: Attempt) -> str:
     """A sentence about a failure that its short words leave open; empty for an answer that explains itself."""
     if attempt.error in OWN_FAULTS:
-        return f"{OWN_FAULTS[attempt.error]}; the attempt uses no step of the ladder."
+        return _("%(fault)s; the attempt does not count as a retry.") % {"fault": OWN_FAULTS[attempt.error]}
     return ERRORS.get(attempt.error, ("", ""))[1]
 
 

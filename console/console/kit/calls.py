@@ -15,6 +15,7 @@ from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.rpcs import response_to, services_of
 from chassis.refusals import Refusal
 from console.kit.sessions import Sessions
+from console.kit.texts import _
 
 CALL_SECONDS = 5.0
 ACTION_SECONDS = 15.0
@@ -82,7 +83,7 @@ async def panel(work: Awaitable[Value], seconds: float = PANEL_SECONDS) -> Panel
     except Refusal as refusal:
         return Panel(None, refusal.message)
     except (TimeoutError, ServiceUnavailable):
-        return Panel(None, "This can't be shown right now.")
+        return Panel(None, _("Unavailable right now."))
 
 
 async def together(*work: Awaitable[Any]) -> list[Any]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from console.kit.texts import _
+
 TEXT_MAX = 200
 
 
@@ -48,5 +50,5 @@ def period(filters: Mapping[str, str], zone: datetime.tzinfo) -> Period:
             stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), zone))
             stamps[name] = stamp
         except (ValueError, OverflowError):
-            errors.append("A day is like 2026-11-22.")
+            errors.append(_("Enter a date such as 2026-11-22."))
     return Period(stamps.get("from"), stamps.get("to"), errors)

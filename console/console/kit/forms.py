@@ -21,6 +21,7 @@ from multidict import MultiDictProxy
 
 from chassis.refusals import Refusal
 from console.kit import times
+from console.kit.texts import _
 from makeready.common.v1 import options_pb2
 
 TEXT_CHARACTERS_MAX = 20_000
@@ -94,13 +95,13 @@ class Form:
             if field.kind == "picker":
                 self.words[name] = sent.get(f"q.{name}", "").strip()[:WORDS_CHARACTERS_MAX]
             if field.required and not any(texts):
-                self.errors[name] = f"{field.label} is missing."
+                self.errors[name] = _("%(field)s is required.") % {"field": field.label}
                 continue
             if any(len(text) > TEXT_CHARACTERS_MAX for text in texts):
                 self.errors[name] = f"{field.label} may have {TEXT_CHARACTERS_MAX:,} characters at most."
                 continue
             if self.words.get(name) and not any(texts):
-                self.errors[name] = "Choose one that was found, or empty the search."
+                self.errors[name] = _("Choose a result, or clear the search.")
                 continue
             try:
                 self._store(field, texts)
@@ -206,7 +207,7 @@ class Edit(Form):
 
     def summary(self, done: str) -> str:
         """The sentence about what was done: `done`, or that nothing was."""
-        return done if self.changed else "Nothing was changed."
+        return done if self.changed else _("No changes were made.")
 
     def read(self, sent: MultiDictProxy[str]) -> bool:
         """As `Form.read`; the message has the changed fields alone, and `clear` those that were emptied."""
@@ -226,7 +227,9 @@ class Edit(Form):
             if name in self.errors:
                 seen[name] = before
             elif not _same(field, before, now) and not _same(field, value, now):
-                self.errors[name] = f"Meanwhile this became {_in_words(field, now)}. Send again to replace that."
+                self.errors[name] = _("Meanwhile someone changed this to %(value)s. Submit again to replace that.") % {
+                    "value": _in_words(field, now)
+                }
             elif not value and field.kind != "checkbox":
                 self.message.clear.append(name)
         self.seen = seen
@@ -247,7 +250,7 @@ def _in_words(field: Field, value: str) -> str:
     if field.kind == "checkbox":
         return "yes" if value else "no"
     if field.kind == "picker":
-        return "another record" if value else "empty"
+        return _("another record") if value else "empty"
     return f"“{dict(field.choices).get(value, value)[:80]}”" if value else "empty"
 
 
@@ -324,7 +327,7 @@ def _value(field: Field, descriptor: Any, text: str, zone: datetime.tzinfo) -> A
             digits = digits.removeprefix("-")
         most = ID_DIGITS_MAX if field.kind == "picker" else DIGITS_MAX
         if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
-            raise ValueError(f"{field.label} must be a whole number.")
+            raise ValueError(_("%(field)s must be a whole number.") % {"field": field.label})
         return int(text.replace(",", ""))
     if descriptor.type in DECIMALS:
         if not (text.isascii() and _NUMBER.fullmatch(text) and len(text) <= 20):

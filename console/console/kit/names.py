@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from console.kit.rpcs import PageRpcs
+from console.kit.texts import _
 from makeready.identity.v1 import actors_pb2
 
 RPC = "identity.ActorsService/BatchGetActors"
 ACTORS_MAX = 500
 _UNKNOWN = actors_pb2.NamedActor()
-_WORDS = {"operator": "The operator", "": "Makeready"}
+_WORDS = {"operator": _("Operator"), "": "Makeready"}
 
 
 @dataclass(frozen=True, slots=True)

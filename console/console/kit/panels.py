@@ -14,6 +14,7 @@ from chassis.auth.clients import ServiceUnavailable
 from chassis.refusals import Refusal
 from console.kit import calls, links
 from console.kit.context import PageContext
+from console.kit.texts import _
 
 NOTHING = Markup()
 log = structlog.stdlib.get_logger(__name__)
@@ -72,6 +73,6 @@ async def include(context: PageContext, path: str, /, **values: object) -> Inclu
 def missing(context: PageContext, reason: str = "") -> Markup:
     """What stands in the place of this panel while it cannot be shown."""
     assert context.page is not None
-    reason = reason or f"{context.page.panel} can't be shown right now."
+    reason = reason or _("%(name)s: unavailable right now.") % {"name": context.page.panel}
     template = context.site.templates.get_template("missing.html")
     return Markup(template.render(context=context, name=context.page.panel, reason=reason))  # noqa: S704 - of a template

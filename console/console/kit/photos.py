@@ -25,6 +25,7 @@ from aiohttp import web
 from console import decoding
 from console.files import Files, one_part, whole
 from console.kit.context import PageContext
+from console.kit.texts import _
 from console.kit.uploads import Upload
 
 PREFIX = "/files/"
@@ -45,14 +46,14 @@ HEADERS = {
 _NAME = re.compile(r"([A-Za-z0-9_-]{22})(-400)?\.jpg")
 _decoders = asyncio.Semaphore(DECODED_AT_ONCE)
 _WHY = {
-    decoding.NO_PHOTO: "It is no photo that can be read here: JPEG, PNG or WebP.",
+    decoding.NO_PHOTO: _("Not a JPEG, PNG or WebP photo."),
     decoding.TOO_LARGE: f"It has too many pixels: {decoding.PIXELS_MAX // 1_000_000} million at most, as JPEG.",
-    decoding.TWO_THINGS: "It is a photo and something else in one file. Take the photo anew, or save it as JPEG.",
-    decoding.DAMAGED: "The file is damaged: it ends too early, or parts of it cannot be read.",
+    decoding.TWO_THINGS: _("The file contains more than a photo. Save it as JPEG and try again."),
+    decoding.DAMAGED: _("The file is damaged or incomplete."),
     "bytes": f"It is too large: {decoding.BYTES_MAX // 1_000_000} MB at most.",
-    "empty": "The file is empty.",
+    "empty": _("The file is empty."),
     "many": f"{AT_ONCE_MAX} photos can be added at once: add it after these.",
-    "": "It could not be read as a photo.",
+    "": _("The photo could not be read."),
 }
 log = structlog.stdlib.get_logger(__name__)
 

@@ -26,6 +26,7 @@ from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Form
 from console.kit.panels import Included, include
+from console.kit.texts import _
 
 CHOICES_MAX = 200
 FOUND_MAX = 50
@@ -63,7 +64,7 @@ class Choice:
     group: str = ""
 
 
-CHOSEN_NOW = "Chosen now"
+CHOSEN_NOW = _("Current")
 """The group of a chosen record that the list would not have: one that has ended, or does not fit the words."""
 
 

@@ -15,6 +15,7 @@ from console.kit import confirming
 from console.kit.calls import together
 from console.kit.context import COOKIE_YEAR, THEME_COOKIE, THEMES, PageContext
 from console.kit.sending import needs_confirmation
+from console.kit.texts import _
 from makeready.identity.v1 import accounts_pb2 as pb
 
 HERE = "Account"
@@ -33,7 +34,7 @@ END = "identity.AccountsService/EndSession"
 SHOWS = (GET, SESSIONS)
 
 PASSWORD_CHARACTERS_MAX = 1024
-THEME_WORDS = (("auto", "As this device has it"), ("light", "Light"), ("dark", "Dark"))
+THEME_WORDS = (("auto", _("Same as this device")), ("light", _("Light")), ("dark", _("Dark")))
 
 
 async def show_account(context: PageContext) -> web.StreamResponse:
@@ -72,11 +73,9 @@ async def _failed(context: PageContext, section: str, refusal: Refusal) -> web.R
 async def change_password(context: PageContext) -> web.StreamResponse:
     password = context.form.get("password", "")
     if password != context.form.get("again", ""):
-        return await _account(context, 422, {"password": "The two passwords differ; type the same one twice."})
+        return await _account(context, 422, {"password": _("The passwords do not match.")})
     request = pb.ChangePasswordRequest(password=password[:PASSWORD_CHARACTERS_MAX])
-    return await _done(
-        context, PASSWORD, request, "password", "Your password is changed. Your other sessions have ended."
-    )
+    return await _done(context, PASSWORD, request, "password", _("Password changed. Your other sessions have ended."))
 
 
 async def confirm(context: PageContext) -> web.StreamResponse:
@@ -99,14 +98,12 @@ async def add_passkey(context: PageContext) -> web.StreamResponse:
         credential_json=context.form.get("credential", ""),
         name=context.form.get("name", "").strip()[:200],
     )
-    return await _done(context, FINISH_PASSKEY, request, "passkeys", "The passkey is added. Sign in with it next time.")
+    return await _done(context, FINISH_PASSKEY, request, "passkeys", _("Passkey added. Use it next time you sign in."))
 
 
 async def remove_passkey(context: PageContext) -> web.StreamResponse:
     request = pb.RemovePasskeyRequest(passkey_id=context.number("passkey_id"))
-    return await _done(
-        context, REMOVE_PASSKEY, request, "passkeys", "The passkey is removed. It opens nothing any more."
-    )
+    return await _done(context, REMOVE_PASSKEY, request, "passkeys", _("Passkey removed."))
 
 
 async def enrol(context: PageContext) -> web.StreamResponse:
@@ -140,7 +137,7 @@ async def confirm_totp(context: PageContext) -> web.StreamResponse:
 
 
 async def remove_totp(context: PageContext) -> web.StreamResponse:
-    message = "The authenticator app is removed, and its recovery codes."
+    message = _("Authenticator app and recovery codes removed.")
     return await _done(context, REMOVE_TOTP, pb.RemoveTotpRequest(), "totp", message)
 
 
@@ -158,7 +155,7 @@ async def end_session(context: PageContext) -> web.StreamResponse:
     request = pb.EndSessionRequest(others=True)
     if number.isascii() and number.isdigit() and len(number) < 19:
         request = pb.EndSessionRequest(session_id=int(number))
-    return await _done(context, END, request, "sessions", "Ended. Its user has to sign in again.")
+    return await _done(context, END, request, "sessions", _("Session ended."))
 
 
 async def set_theme(context: PageContext) -> web.StreamResponse:

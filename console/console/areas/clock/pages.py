@@ -14,6 +14,7 @@ from console.kit.context import PageContext
 from console.kit.panels import Included, include
 from console.kit.records import record_of
 from console.kit.sending import needs_confirmation
+from console.kit.texts import _
 from makeready.identity.v1 import sandbox_pb2 as pb
 
 HERE = "Clock"
@@ -36,7 +37,7 @@ async def advance(context: PageContext) -> web.StreamResponse:
     written = {name: context.form.get(name, "").strip() for name in _WRITTEN}
     body = _body(written, context.wall.zone)
     if body is None:
-        return await _clock(context, 422, "Give a length such as 25h, 7d or P1DT2H, or a day and a time.", written)
+        return await _clock(context, 422, _("Enter a length such as 25h, 7d or P1DT2H, or a date and time."), written)
     request = pb.AdvanceSandboxClockRequest(idempotency_key=context.form_token, body=json.dumps(body).encode())
     try:
         await context.rpcs.call(ADVANCE, request)

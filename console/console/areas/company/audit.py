@@ -19,6 +19,7 @@ from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
 from console.kit.records import Record
+from console.kit.texts import _
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.webhooks.v1 import webhooks_pb2
 
@@ -53,16 +54,16 @@ KINDS: Mapping[str, Sequence[str]] = {
 }
 # What an event says about its record.
 HAPPENED = {
-    "inspection.stale": "is overdue",
-    "pm.stale": "is overdue",
-    "property.notice.published": "was published",
-    "ticket.created": "was opened",
-    "ticket.stale": "waits for an answer",
-    "ticket.status_changed": "has another status",
-    "turn.schedule_changed": "has other dates",
-    "turn.status_changed": "has another status",
-    "turn.task.stale": "is late",
-    "vendor.hold": "is on hold",
+    "inspection.stale": _("is overdue"),
+    "pm.stale": _("is overdue"),
+    "property.notice.published": _("was published"),
+    "ticket.created": _("was opened"),
+    "ticket.stale": _("is overdue for a response"),
+    "ticket.status_changed": _("changed status"),
+    "turn.schedule_changed": _("changed dates"),
+    "turn.status_changed": _("changed status"),
+    "turn.task.stale": _("is overdue"),
+    "vendor.hold": _("is on hold"),
 }
 # Staff open no pages of these records.
 FOR_ADMINISTRATORS = ("administrator", "company", "key", "staff", "webhook_subscription")
@@ -277,13 +278,13 @@ def _request(filters: Mapping[str, str], zone: datetime.tzinfo) -> tuple[pb.List
         if filters["subject"] and filters["id"].isascii() and filters["id"].isdigit() and len(filters["id"]) < 19:
             request.subject_id = int(filters["id"])
         else:
-            errors.append("An id is a number, and needs the kind of its record.")
+            errors.append(_("Enter the ID as a number, with its record kind."))
     for name, stamp, days in (("from", request.since, 0), ("to", request.until, 1)):
         if filters[name]:
             try:
                 date = datetime.date.fromisoformat(filters[name]) + datetime.timedelta(days=days)
             except (ValueError, OverflowError):
-                errors.append("A day is like 2026-11-22.")
+                errors.append(_("Enter a date such as 2026-11-22."))
                 continue
             stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), zone))
     return request, errors

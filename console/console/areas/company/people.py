@@ -12,7 +12,7 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Field, Form
 from console.kit.sending import needs_confirmation, submit
-from console.kit.times import count
+from console.kit.texts import _
 from makeready.identity.v1 import administrators_pb2 as pb
 from makeready.identity.v1 import identity_pb2, sessions_pb2
 
@@ -36,7 +36,7 @@ def _invite_form() -> Form:
         pb.InviteAdministratorRequest(),
         [
             Field("name", "Name", required=True, more=TEXT_MAX),
-            Field("email", "E-mail", "They sign in with it. You hand the link over yourself: nothing is mailed.",
+            Field("email", "E-mail", _("They sign in with it. Send them the link yourself: no e-mail is sent."),
                   required=True, more={"maxlength": "320"}),
         ],
     )  # fmt: skip
@@ -138,28 +138,31 @@ async def update(context: PageContext) -> web.StreamResponse:
         form.refuse(refusal)
         return await _administrator(context, refusal.status, form=form)
     context.site.sessions.forget(context.session.text)
-    return context.redirect(f"{PATH}/{number}", "Saved.")
+    return context.redirect(f"{PATH}/{number}", _("Saved."))
 
 
 async def deactivate(context: PageContext) -> web.StreamResponse:
     request = pb.DeactivateAdministratorRequest(administrator_id=context.number("administrator_id"))
     path = f"{PATH}/{request.administrator_id}"
     return await submit(
-        context, DEACTIVATE, request, path, "Deactivated. They are signed out everywhere.", _administrator
+        context, DEACTIVATE, request, path, _("Administrator deactivated and signed out everywhere."), _administrator
     )
 
 
 async def reactivate(context: PageContext) -> web.StreamResponse:
     request = pb.ReactivateAdministratorRequest(administrator_id=context.number("administrator_id"))
     path = f"{PATH}/{request.administrator_id}"
-    return await submit(context, REACTIVATE, request, path, "Reactivated. They can sign in again.", _administrator)
+    return await submit(
+        context, REACTIVATE, request, path, _("Administrator reactivated. They can sign in again."), _administrator
+    )
 
 
 async def take_over_keys(context: PageContext) -> web.StreamResponse:
     request = identity_pb2.TakeOverKeysRequest(
         of_administrator_id=context.number("administrator_id"), idempotency_key=context.form_token
     )
-    return await _of_keys(context, TAKE_OVER, request, "taken over. What is written with them from now on names you.")
+    done = _("Keys taken over. Their changes are now recorded under your name.")
+    return await _of_keys(context, TAKE_OVER, request, done)
 
 
 async def revoke_keys(context: PageContext) -> web.StreamResponse:
@@ -171,20 +174,19 @@ async def revoke_keys(context: PageContext) -> web.StreamResponse:
         "",
     )
     if context.form.get("email", "").strip().lower() != email:
-        return await _administrator(context, 422, error="Type the e-mail as it stands here, to revoke the keys.")
+        return await _administrator(context, 422, error=_("Type the e-mail exactly as shown to revoke the keys."))
     request = identity_pb2.RevokeKeysRequest(of_administrator_id=number, idempotency_key=context.form_token)
-    return await _of_keys(context, REVOKE, request, "revoked. Requests with them are refused from now on.")
+    return await _of_keys(context, REVOKE, request, _("Keys revoked. Requests with them are refused."))
 
 
 async def _of_keys(context: PageContext, rpc: str, request: Any, done: str) -> web.StreamResponse:
     try:
-        changed = await context.rpcs.call(rpc, request)
+        await context.rpcs.call(rpc, request)
     except Refusal as refusal:
         if needs_confirmation(refusal) or refusal.status == 404:
             raise
         return await _administrator(context, refusal.status, error=refusal.message)
-    message = f"{count(len(changed.keys), 'key')} {'is' if len(changed.keys) == 1 else 'are'} {done}"
-    return context.redirect(f"{PATH}/{request.of_administrator_id}", message)
+    return context.redirect(f"{PATH}/{request.of_administrator_id}", done)
 
 
 async def make_link(context: PageContext) -> web.StreamResponse:

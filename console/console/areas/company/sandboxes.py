@@ -12,6 +12,7 @@ from console.kit.forms import Field, Form
 from console.kit.sending import send
 from console.kit.sessions import in_sandbox, secret_of
 from console.kit.signing_in import go_on
+from console.kit.texts import _
 from makeready.identity.v1 import identity_pb2 as pb
 
 HERE = "Sandboxes"
@@ -24,18 +25,23 @@ ID_DIGITS_MAX = 18
 
 def _contents(live_name: str) -> tuple[tuple[str, str], ...]:
     """What a sandbox may start with."""
-    return (("empty", "Empty"), ("demo", "Demo records"), ("copy", f"A copy of {live_name}"))
+    return (
+        ("empty", _("Empty")),
+        ("demo", _("Demo records")),
+        ("copy", _("A copy of %(company)s") % {"company": live_name}),
+    )
 
 
 def _form(live_name: str, timezone: str) -> Form:
     return Form(
         pb.CreateCompanyRequest(timezone=timezone, content=pb.SANDBOX_CONTENT_EMPTY),
         [
-            Field("name", "Name", "What it is for, such as First trial.", required=True,
+            Field("name", "Name", _("For example “Integration test”."), required=True,
                   more={"maxlength": "200"}),
-            Field("timezone", "Time zone", "That of the live company, unless you change it.", required=True,
+            Field("timezone", "Time zone", _("Defaults to your live company's time zone."), required=True,
                   more={"list": "zones"}),
-            Field("content", "Starts with", "A copy has properties, units and assets, never people, tickets or leases.",
+            Field("content", _("Starts with"),
+                  _("A copy has properties, units and assets, but no people, tickets or leases."),
                   kind="select", choices=_contents(live_name), required=True),
         ],
     )  # fmt: skip
@@ -78,8 +84,9 @@ async def create(context: PageContext) -> web.StreamResponse:
     if created is None:
         return await _sandboxes(context, form.status, form)
     is_empty = created.company.content == pb.SANDBOX_CONTENT_EMPTY
-    holds = "It is empty" if is_empty else "Its records arrive within minutes"
-    return context.redirect(PATH, f"{created.company.name} is made. {holds}: open it, then mint a key there.")
+    message = _("%(name)s created.") if is_empty else _("%(name)s created. Its records arrive within minutes.")
+    message += " " + _("Open it, then create an API key there.")
+    return context.redirect(PATH, message % {"name": created.company.name})
 
 
 async def show_end(context: PageContext) -> web.StreamResponse:
@@ -90,8 +97,8 @@ async def show_end(context: PageContext) -> web.StreamResponse:
 async def end(context: PageContext) -> web.StreamResponse:
     sandbox = await _sandbox(context, must_exist=False)
     await context.rpcs.call(END, pb.EndSandboxRequest(company_id=context.number("company_id")))
-    name = "The sandbox" if sandbox is None else sandbox.name
-    return context.redirect(PATH, f"{name} has ended. All that is kept of it is deleted within a day.")
+    name = _("Sandbox") if sandbox is None else sandbox.name
+    return context.redirect(PATH, _("%(name)s deleted. All its data is removed within a day.") % {"name": name})
 
 
 async def _sandbox(context: PageContext, *, must_exist: bool = True) -> pb.Company | None:
@@ -119,5 +126,7 @@ async def switch(context: PageContext) -> web.StreamResponse:
     if who is None:
         raise Refusal(404, "not_found", "The company has no sandbox with that id, or it was ended or is closed.")
     go_on(context, text, who)
-    kind = "sandbox" if who.is_sandbox else "live company"
-    return context.redirect("/", f"You are in the {kind} {who.company_name} now.")
+    message = (
+        _("You are now in the sandbox %(name)s.") if who.is_sandbox else _("You are now in the live company %(name)s.")
+    )
+    return context.redirect("/", message % {"name": who.company_name})

@@ -13,7 +13,8 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Field, Form
 from console.kit.sending import needs_confirmation
-from console.kit.times import clock, count
+from console.kit.texts import _, ngettext
+from console.kit.times import clock
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.tickets.v1 import tickets_pb2
 
@@ -26,7 +27,7 @@ STALE = "tickets.TicketsService/CountStaleTickets"
 UPDATE_POLICY = "tickets.TicketsService/UpdateTicketPolicy"
 SHOWS = (GET, POLICY)
 
-ZONES_HINT = "Dates, and the hour of the day's work at 06:00, go by this wall clock."
+ZONES_HINT = _("Used for dates and for the daily checks at 06:00.")
 
 
 def _company_form(company: pb.Company) -> Form:
@@ -34,17 +35,17 @@ def _company_form(company: pb.Company) -> Form:
     return Form(
         message,
         [
-            Field("name", "Name", "As it stands in this interface and in invitations.", required=True,
+            Field("name", "Name", _("Shown in the console and in invitations."), required=True,
                   more={"maxlength": "200"}),
-            Field("timezone", "Time zone", ZONES_HINT, required=True, more={"list": "zones"}),
+            Field("timezone", _("Time zone"), ZONES_HINT, required=True, more={"list": "zones"}),
         ],
     )  # fmt: skip
 
 
 def _factor_form(company: pb.Company) -> Form:
     message = pb.UpdateCompanyRequest(second_factor_required=company.second_factor_required)
-    words = "Administrators need a second factor"
-    hint = "A passkey, or an authenticator app. Who has none can only add one, from the next page on."
+    words = _("Require two-factor authentication for administrators")
+    hint = _("A passkey or an authenticator app. Administrators without one must add it before they can continue.")
     return Form(message, [Field("second_factor_required", words, hint)])
 
 
@@ -54,10 +55,11 @@ def _policy_form(policy: tickets_pb2.GetTicketPolicyResponse) -> Form:
             photo_required_to_complete=policy.photo_required_to_complete, stale_after_hours=policy.stale_after_hours
         ),
         [
-            Field("photo_required_to_complete", "A ticket is completed with a photo only",
-                  "Staff, vendors and integrations cannot complete one without."),
-            Field("stale_after_hours", "Hours without a reply after which a ticket is stale",
-                  "Each ticket that becomes stale is announced to integrations, once.", required=True),
+            Field("photo_required_to_complete", _("Require a photo to complete a ticket"),
+                  _("Applies to staff, vendors and integrations.")),
+            Field("stale_after_hours", _("Response is overdue after (hours)"),
+                  _("Counted without activity, for tickets that residents report. Integrations then get ticket.stale."),
+                  required=True),
         ],
     )  # fmt: skip
 
@@ -93,7 +95,7 @@ async def update_company(context: PageContext) -> web.StreamResponse:
     form = _company_form(pb.Company())
     is_read = form.read(context.form)
     if is_read and form.message.timezone not in zoneinfo.available_timezones():
-        form.errors["timezone"] = "This is no time zone; choose one such as America/New_York."
+        form.errors["timezone"] = _("Unknown time zone. Choose one such as America/New_York.")
     else:
         six = _utc_of_six(form.message.timezone)
         message = f"Saved. 06:00 in {form.message.timezone} is {six} UTC today."
@@ -114,9 +116,9 @@ async def update_factor(context: PageContext) -> web.StreamResponse:
     form.read(context.form)
     is_required = form.message.second_factor_required
     message = (
-        "Administrators need a second factor from now on."
+        _("Two-factor authentication is now required for administrators.")
         if is_required
-        else "A second factor is optional from now on."
+        else _("Two-factor authentication is now optional.")
     )
     context.site.sessions.forget(context.session.text)
     return await _update(context, form, SentForms(factor=form), message)
@@ -154,4 +156,10 @@ async def update_policy(context: PageContext) -> web.StreamResponse:
             raise
         form.refuse(refusal)
         return await _settings(context, SentForms(policy=form), refusal.status)
-    return context.redirect(PATH, f"Saved. A ticket is stale after {count(hours, 'hour')} without a reply.")
+    return context.redirect(
+        PATH,
+        ngettext(
+            "Saved. Response is overdue after %(num)s hour.", "Saved. Response is overdue after %(num)s hours.", hours
+        )
+        % {"num": hours},
+    )

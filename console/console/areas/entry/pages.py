@@ -10,6 +10,7 @@ from chassis.refusals import Refusal
 from console.kit import browser_secret, links
 from console.kit.context import PageContext
 from console.kit.signing_in import begin, client_of, end
+from console.kit.texts import _
 from makeready.identity.v1 import sessions_pb2 as pb
 
 HERE = ""
@@ -72,7 +73,9 @@ async def second_factor(context: PageContext) -> web.StreamResponse:
     message = ""
     if answer.HasField("recovery_codes_left"):
         codes_left = answer.recovery_codes_left
-        message = f"You used a recovery code, and have {codes_left or 'none'} left. Your account's page makes new ones."
+        message = _("You used a recovery code; %(number)s left. Create new ones on your account page.") % {
+            "number": codes_left
+        }
     return context.redirect(_next_path(context), message)
 
 
@@ -135,9 +138,7 @@ async def _link(context: PageContext, status: int = 200, refusal: Refusal | None
 async def use_link(context: PageContext) -> web.StreamResponse:
     password = context.form.get("password", "")
     if password != context.form.get("again", ""):
-        return await _link(
-            context, 422, Refusal(422, "invalid_request", "The two passwords differ; type the same one twice.")
-        )
+        return await _link(context, 422, Refusal(422, "invalid_request", _("The passwords do not match.")))
     request = pb.UseLinkRequest(
         link=context.request.match_info["link"], password=password[:PASSWORD_CHARACTERS_MAX], client=client_of(context)
     )

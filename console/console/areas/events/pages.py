@@ -18,6 +18,7 @@ from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
 from console.kit.panels import include
+from console.kit.texts import _
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
@@ -39,14 +40,14 @@ KEYS = (
     "turn.task.stale", "pm.stale", "inspection.stale", "property.notice.published", "vendor.hold", "webhook.test",
 )  # fmt: skip
 KINDS = (
-    ("ticket", "ticket"), ("turn", "turn"), ("pm_task", "upkeep task"), ("inspection", "inspection"),
-    ("notice", "notice"), ("vendor", "vendor"), ("webhook_subscription", "endpoint (tests)"),
+    ("ticket", "ticket"), ("turn", "turn"), ("pm_task", _("maintenance task")), ("inspection", "inspection"),
+    ("notice", "notice"), ("vendor", "vendor"), ("webhook_subscription", _("endpoint (tests)")),
 )  # fmt: skip
 OUTCOMES = (
-    ("undelivered", "not delivered"),
+    ("undelivered", _("not delivered")),
     ("waiting", "waiting"),
     ("succeeded", "arrived"),
-    ("no_deliveries", "no endpoint"),
+    ("no_deliveries", _("no endpoint")),
 )
 OUTCOME_NUMBERS = {
     "no_deliveries": pb.EVENT_OUTCOME_NO_DELIVERIES,
@@ -114,17 +115,17 @@ def _request(chosen: Mapping[str, str], context: PageContext) -> tuple[pb.ListEv
     if chosen["event"] in KEYS:
         request.event = chosen["event"]
     elif chosen["event"]:
-        errors.append(f"No event has the key “{chosen['event']}”.")
+        errors.append(_("Unknown event “%(event)s”.") % {"event": chosen["event"]})
     if chosen["kind"] in dict(KINDS):
         request.entity_type = chosen["kind"]
     elif chosen["kind"]:
-        errors.append(f"Events are about no record of the kind “{chosen['kind']}”.")
+        errors.append(_("Unknown record kind “%(kind)s”.") % {"kind": chosen["kind"]})
     if chosen["id"]:
         record = filters.number(chosen["id"])
         if record and request.entity_type:
             request.entity_id = record
         else:
-            errors.append("An id is a number, and needs the kind of its record.")
+            errors.append(_("Enter the ID as a number, with its record kind."))
     if chosen["outcome"] in OUTCOME_NUMBERS:
         request.outcome = OUTCOME_NUMBERS[chosen["outcome"]]
     if chosen["request_id"]:

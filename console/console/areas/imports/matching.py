@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.imports.looking import SAMPLE_CHARACTERS, Facts, date_format, matched
+from console.kit.texts import _
 from importing.kinds import Column, Kind
 from importing.mapping import DUPLICATES, REJECT
 
 COLUMN, CONSTANT, TEMPLATE = "column:", "constant", "template"
 DATE, VALUES, COMMA = "date", "values", "comma"
-RULES = {DATE: "Dates like", VALUES: "Replace values", COMMA: "Numbers like 1.234,50"}
+RULES = {DATE: _("Date format"), VALUES: _("Replace values"), COMMA: _("Numbers like 1.234,50")}
 DUPLICATE_WORDS = {
-    "reject": "reject the later row",
-    "skip-identical": "skip the later row if it says the same, else reject it",
-    "keep-first": "keep the first row, skip the later ones",
+    "reject": _("reject the later row"),
+    "skip-identical": _("skip the later row if identical, otherwise reject it"),
+    "keep-first": _("keep the first row and skip the others"),
 }
 CHARACTERS_MAX = 5000
 _COMMA = {"decimal": ",", "thousands": "."}
@@ -86,17 +87,17 @@ def read(kind: Kind, facts: Facts, sent: Mapping[str, str]) -> Matching:
         )
         choice = Choice(column, source, text, rule if rule in RULES else "", detail)
         if source.startswith(COLUMN) and source not in names.values():
-            choice.source, choice.error = "", "That column is not in the file."
+            choice.source, choice.error = "", _("That column is not in the file.")
         elif source and not source.startswith(COLUMN) and source not in (CONSTANT, TEMPLATE):
             choice.source = ""
         if choice.source in (CONSTANT, TEMPLATE) and not text:
-            choice.error = "The text is missing."
+            choice.error = _("Enter the text.")
         if column.required and not choice.source:
-            choice.error = choice.error or "Every record needs it: choose a column."
+            choice.error = choice.error or _("Required: choose a column.")
         if choice.rule == DATE and not detail:
-            choice.error = "The format of the dates is missing."
+            choice.error = _("Enter the date format.")
         if choice.rule == VALUES and any("=" not in line for line in detail.split("\n") if line.strip()):
-            choice.error = "Each line must be: their value = ours."
+            choice.error = _("Each line must be: file value = Makeready value.")
         choices.append(choice)
     duplicates = sent.get("duplicates", REJECT)
     return Matching(kind, choices, duplicates if duplicates in DUPLICATES else REJECT)

@@ -19,6 +19,7 @@ from console.imports.looking import Facts, guessed
 from console.kit import lists
 from console.kit.context import PageContext
 from console.kit.serving import Streamed
+from console.kit.texts import _
 from console.kit.uploads import Upload
 from importing import delimiters, encodings, mapping_file
 from importing.errors import ImportFault
@@ -39,13 +40,13 @@ ALL = "all"
 CONTEXTS = {"gateway": "identity", "svc-catalog": "catalog", "svc-tickets": "tickets", "svc-occupancy": "occupancy"}
 RUNS = tuple(f"{CONTEXTS[kind.service]}.{kind.rpc_name.replace('.', '/')}" for kind in KINDS.values())
 STATE_WORDS = {
-    states.READING: ("slate", "clock", "Being read"),
-    states.MAPPING: ("amber", "half", "Columns to match"),
-    states.CHECKING: ("blue", "clock", "Being checked"),
-    states.CHECKED: ("amber", "check", "Checked, not imported"),
-    states.RUNNING: ("blue", "clock", "Being imported"),
+    states.READING: ("slate", "clock", _("Reading")),
+    states.MAPPING: ("amber", "half", _("Needs column matching")),
+    states.CHECKING: ("blue", "clock", _("Checking")),
+    states.CHECKED: ("amber", "check", _("Checked, not imported")),
+    states.RUNNING: ("blue", "clock", _("Importing")),
     states.DONE: ("green", "check", "Imported"),
-    states.STOPPED: ("red", "warn", "Stopped"),
+    states.STOPPED: ("red", "warn", _("Stopped")),
     states.CANCELLED: ("slate", "x", "Cancelled"),
 }
 
@@ -122,7 +123,7 @@ async def upload(context: PageContext) -> web.StreamResponse:
         return _new(context, *error.args)
     async for file in context.uploads:
         return await _take(context, file, reading)
-    return _new(context, "Choose a file.")
+    return _new(context, _("Choose a file."))
 
 
 async def _take(context: PageContext, file: Upload, reading: Reading) -> web.Response:
@@ -135,10 +136,10 @@ async def _take(context: PageContext, file: Upload, reading: Reading) -> web.Res
     try:
         await context.site.files.save(stored_as, size.counted(file), bytes_max=FILE_BYTES_MAX)
     except FileSizeError:
-        return _new(context, "The file is larger than 512 MB. Compress it with gzip, or split it.")
+        return _new(context, _("The file is larger than 512 MB. Compress it with gzip or split it."))
     try:
         if not size.bytes:
-            return _new(context, "The file is empty.")
+            return _new(context, _("The file is empty."))
         job_id = await jobs.add(
             company_id=company_id,
             act=context.form_token,
@@ -281,7 +282,7 @@ async def check(context: PageContext) -> web.StreamResponse:
             toml, kind = matching.written(sent, _timezone(context)), sent.kind.name
             mapping_file.parsed(toml, "The mapping")
     except _Unmatched as unmatched:
-        return await _show(context, job, 422, "Some columns are not matched yet.", unmatched.matching)
+        return await _show(context, job, 422, _("Some required columns are not matched yet."), unmatched.matching)
     except ImportFault as fault:
         return await _show(context, job, 422, str(fault), sent, toml)
     return await _begin_check(context, job, kind, toml)
@@ -299,7 +300,7 @@ def _sent(context: PageContext, facts: Facts) -> matching.Matching:
     """The form. Raises ImportFault and _Unmatched."""
     chosen = KINDS.get(context.form.get("kind", ""))
     if chosen is None:
-        raise ImportFault("Choose the kind of record that the rows are.")
+        raise ImportFault(_("Choose the record type."))
     sent = matching.read(chosen, facts, context.form)
     if sent.has_errors:
         raise _Unmatched(sent)
@@ -320,7 +321,7 @@ async def check_plain(context: PageContext) -> web.StreamResponse:
     facts = msgspec.json.decode(job.facts, type=Facts)
     kind = guessed([column.name for column in facts.columns])
     if kind is None or not facts.is_plain:
-        return await _show(context, job, 422, "The columns do not have the names of a kind's fields: match them.")
+        return await _show(context, job, 422, _("The column names do not match any record type: match them."))
     return await _begin_check(context, job, kind.name, "")
 
 
@@ -357,7 +358,7 @@ async def cancel(context: PageContext) -> web.StreamResponse:
     if not await _jobs(context).cancel(job.company_id, job.id):
         return await _moved(context)
     context.request.app[KEEPER].wake()
-    return context.redirect(_path(job.id), "It ends after the batch that is under way.")
+    return context.redirect(_path(job.id), _("Cancelling after the current batch."))
 
 
 async def delete(context: PageContext) -> web.StreamResponse:
@@ -367,7 +368,9 @@ async def delete(context: PageContext) -> web.StreamResponse:
     if stored_as is None:
         return await _moved(context)
     await context.site.files.delete(stored_as)
-    return context.redirect(PATH, f"“{job.file_name}” and what was said about its rows are deleted. Records stay.")
+    return context.redirect(
+        PATH, _("“%(file)s” and its report deleted. Imported records are kept.") % {"file": job.file_name}
+    )
 
 
 async def _moved(context: PageContext) -> web.Response:

@@ -14,6 +14,7 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Form
 from console.kit.sending import needs_confirmation, send
+from console.kit.texts import _
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
 
@@ -72,7 +73,7 @@ async def schedule(context: PageContext) -> web.StreamResponse:
     scheduled = await does(context, form, SCHEDULE)
     if scheduled is None:
         return await _new(context, form, form.status)
-    return context.redirect(path_of(scheduled.document.entity_id), "The inspection is planned.")
+    return context.redirect(path_of(scheduled.document.entity_id), _("Inspection scheduled."))
 
 
 async def _inspection(context: PageContext) -> details_pb.InspectionDetails:
@@ -90,7 +91,9 @@ async def show_edit(context: PageContext) -> web.StreamResponse:
 
 async def _closed(context: PageContext) -> web.Response:
     """What a page of actions answers once there is nothing to do any more."""
-    return context.redirect(path_of(context.number("inspection_id")), "The inspection is cancelled; it stays as it is.")
+    return context.redirect(
+        path_of(context.number("inspection_id")), _("This inspection is cancelled and can no longer be edited.")
+    )
 
 
 async def _edit(
@@ -106,7 +109,7 @@ async def edit(context: PageContext) -> web.StreamResponse:
     done = await does(context, form, UPDATE)
     if done is None:
         return await _edit(context, inspection, form, form.status)
-    message = form.summary("The inspection is changed.")
+    message = form.summary(_("Inspection updated."))
     if form.changed == {"scheduled_date"}:
         message = f"The inspection is planned for {form.message.scheduled_date} now."
     return context.redirect(path_of(inspection.inspection_id), message)
@@ -130,7 +133,7 @@ async def _act(context: PageContext, rpc: str, request: Any, message: str, then:
 async def start(context: PageContext) -> web.StreamResponse:
     inspection_id = context.number("inspection_id")
     request = pb.StartInspectionRequest(inspection_id=inspection_id)
-    return await _act(context, START, request, "The inspection is in progress.", path_of(inspection_id, "/walk"))
+    return await _act(context, START, request, _("Inspection started."), path_of(inspection_id, "/walk"))
 
 
 async def complete(context: PageContext) -> web.StreamResponse:
@@ -138,7 +141,7 @@ async def complete(context: PageContext) -> web.StreamResponse:
     form = fields.complete_form(inspection_id, context.wall.now.date())
     if await does(context, form, COMPLETE) is None:
         return await page(context, form.status, sent=SentForms(completing=form))
-    return context.redirect(path_of(inspection_id), "The inspection is completed.")
+    return context.redirect(path_of(inspection_id), _("Inspection completed."))
 
 
 async def cancel(context: PageContext) -> web.StreamResponse:
@@ -146,7 +149,7 @@ async def cancel(context: PageContext) -> web.StreamResponse:
     form = fields.cancel_form(inspection_id)
     if await does(context, form, CANCEL) is None:
         return await page(context, form.status, sent=SentForms(cancelling=form))
-    return context.redirect(path_of(inspection_id), "The inspection is cancelled.")
+    return context.redirect(path_of(inspection_id), _("Inspection cancelled."))
 
 
 # Rows
@@ -158,14 +161,17 @@ async def add_row(context: PageContext) -> web.StreamResponse:
     done = await does(context, form, ADD_ROW)
     if done is None:
         return await page(context, form.status, sent=SentForms(adding=form))
-    return context.redirect(f"{path_of(inspection_id)}#row-{done.row.row_id}", f"Row {done.row.position} is added.")
+    return context.redirect(
+        f"{path_of(inspection_id)}#row-{done.row.row_id}",
+        _("Item %(position)s added.") % {"position": done.row.position},
+    )
 
 
 async def remove_row(context: PageContext) -> web.StreamResponse:
     request = pb.RemoveInspectionRowRequest(
         inspection_id=context.number("inspection_id"), row_id=context.number("row_id")
     )
-    return await _act(context, REMOVE_ROW, request, "The row is removed.", f"{path_of(request.inspection_id)}#r")
+    return await _act(context, REMOVE_ROW, request, _("Item removed."), f"{path_of(request.inspection_id)}#r")
 
 
 STARTS = (START, *SHOWS_ONE)

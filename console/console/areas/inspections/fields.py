@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from google.protobuf.descriptor import EnumDescriptor
 
 from console.kit.forms import Edit, Field, Form
+from console.kit.texts import _
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
 from makeready.common.v1 import maintenance_pb2, options_pb2
 
 NOT_LOOKED_AT = "none"
-_TITLE = Field("title", "What", "In one line, such as “Fire alarm test”.", required=True, more={"maxlength": "200"})
-_DAY = Field("scheduled_date", "Day", kind="date", required=True)
-_UNIT = Field("unit_id", "Unit", "Empty: the property, or another part of it.", kind="picker")
-_TYPE = Field(
-    "inspection_type", "Type", "That of its template, such as General or Fire Alarm.", more={"maxlength": "200"}
+_TITLE = Field(
+    "title", _("Title"), _("For example “Annual fire alarm test”."), required=True, more={"maxlength": "200"}
 )
-_WHO = Field("assignee_id", "Who does it", kind="picker")
-_COMPLIANCE = Field("is_compliance_inspection", "A law or a contract requires it", kind="checkbox")
-_LAW = Field("compliance_type", "Which one", "In your own words, such as NFPA 72.", more={"maxlength": "200"})
-_EXTERNAL = Field("external_id", "External id", "Its number in another system of yours.", more={"maxlength": "200"})
+_DAY = Field("scheduled_date", _("Date"), kind="date", required=True)
+_UNIT = Field("unit_id", _("Unit"), _("Leave blank for the property or a common area."), kind="picker")
+_TYPE = Field("inspection_type", "Type", _("For example Move-out or Fire alarm."), more={"maxlength": "200"})
+_WHO = Field("assignee_id", _("Assign to"), kind="picker")
+_COMPLIANCE = Field("is_compliance_inspection", _("Compliance inspection"), kind="checkbox")
+_LAW = Field("compliance_type", _("Requirement"), _("For example NFPA 72."), more={"maxlength": "200"})
+_EXTERNAL = Field("external_id", _("External ID"), _("Its ID in another system."), more={"maxlength": "200"})
 
 
 def _labels(enum: EnumDescriptor) -> Sequence[tuple[str, str]]:
@@ -31,8 +32,8 @@ def _labels(enum: EnumDescriptor) -> Sequence[tuple[str, str]]:
 
 
 def new_form() -> Form:
-    lines = "One a line, in the order of the walk. Each passes or fails; one that fails opens a ticket."
-    rows = Field("row", "Rows: what is looked at", lines, kind="lines", more={"rows": "8"})
+    lines = _("One item per line. Each item passes or fails; a failed item opens a ticket.")
+    rows = Field("row", _("Checklist"), lines, kind="lines", more={"rows": "8"})
     place = Field("property_id", "Property", kind="picker", required=True)
     fields = (_TITLE, place, _UNIT, _DAY, _WHO, rows, _TYPE, _COMPLIANCE, _LAW, _EXTERNAL)
     return Form(pb.ScheduleInspectionRequest(), fields)
@@ -58,17 +59,17 @@ def edit_form(inspection: details_pb.InspectionDetails) -> Edit:
 
 def complete_form(inspection_id: int, today: datetime.date) -> Form:
     request = pb.CompleteInspectionRequest(inspection_id=inspection_id, completed_date=str(today))
-    return Form(request, (Field("completed_date", "Done on", kind="date", more={"max": str(today)}),))
+    return Form(request, (Field("completed_date", _("Completed on"), kind="date", more={"max": str(today)}),))
 
 
 def cancel_form(inspection_id: int) -> Form:
-    hint = "Optional. It stands on this page afterwards, for those who open it."
-    reason = Field("reason", "Why", hint, kind="area", more={"maxlength": "500", "rows": "3"})
+    hint = _("Optional. Shown on this page.")
+    reason = Field("reason", _("Reason"), hint, kind="area", more={"maxlength": "500", "rows": "3"})
     return Form(pb.CancelInspectionRequest(inspection_id=inspection_id), (reason,))
 
 
 def row_form(inspection_id: int) -> Form:
-    label = Field("label", "A further row", required=True, more={"maxlength": "150"})
+    label = Field("label", _("New item"), required=True, more={"maxlength": "150"})
     return Form(pb.AddInspectionRowRequest(inspection_id=inspection_id), (label,))
 
 
@@ -81,10 +82,10 @@ def fail_form(inspection_id: int, row: pb.InspectionRow) -> Form:
     if not row.result:
         request.category, request.priority = "General", "Medium"
     fields = (
-        Field("note", "What is wrong", "It becomes the ticket's description.", kind="area", more={"rows": "4"}),
+        Field("note", _("Issue"), _("Becomes the ticket's description."), kind="area", more={"rows": "4"}),
         Field(
             "category",
-            "Trade",
+            _("Category"),
             choices=_labels(maintenance_pb2.TicketCategory.DESCRIPTOR),
             kind="select",
             required=True,
@@ -96,6 +97,6 @@ def fail_form(inspection_id: int, row: pb.InspectionRow) -> Form:
             kind="select",
             required=True,
         ),
-        Field("asset_id", "Asset", "Where it is a piece of equipment.", kind="picker"),
+        Field("asset_id", "Asset", _("If it is a piece of equipment."), kind="picker"),
     )
     return Form(request, fields)

@@ -18,6 +18,7 @@ from console.kit.context import PageContext
 from console.kit.forms import Form
 from console.kit.links import with_query
 from console.kit.panels import include
+from console.kit.texts import _, ngettext
 from makeready.catalog.v1 import inspection_commands_pb2 as rows_pb
 from makeready.catalog.v1 import inspection_details_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
@@ -81,18 +82,18 @@ class Row:
     @property
     def title(self) -> str:
         inspection = self.inspection
-        return inspection.title or inspection.inspection_type or "An inspection without a title"
+        return inspection.title or inspection.inspection_type or _("Untitled inspection")
 
     @property
     def status(self) -> tuple[str, str, str]:
         """Colour, shape and word."""
         if self.inspection.HasField("cancelled_at"):
-            return "", "x", "Cancelled"
+            return "", "x", _("Cancelled")
         if self.inspection.result == pb.INSPECTION_RESULT_FAILED:
-            return "red", "x", "Failed"
+            return "red", "x", _("Failed")
         if self.inspection.result == pb.INSPECTION_RESULT_PASSED:
-            return "green", "check", "Passed"
-        return STATUSES.get(self.inspection.status, ("", "dash", "Unknown"))
+            return "green", "check", _("Passed")
+        return STATUSES.get(self.inspection.status, ("", "dash", _("Unknown")))
 
     @property
     def is_open(self) -> bool:
@@ -101,8 +102,9 @@ class Row:
 
     @property
     def late(self) -> str:
-        """ "late by 3 days" """
-        return f"late by {self.days_late:,} day" + ("" if self.days_late == 1 else "s") if self.days_late else ""
+        """ "3 days overdue" """
+        words = ngettext("%(num)s day overdue", "%(num)s days overdue", self.days_late)
+        return words % {"num": f"{self.days_late:,}"} if self.days_late else ""
 
 
 def row_of(inspection: pb.InspectionDetails, today: datetime.date) -> Row:
@@ -125,16 +127,16 @@ def _filters(context: PageContext) -> tuple[dict[str, str], list[str]]:
         text = filters[name]
         if text and not (text.isascii() and text.isdigit() and len(text) < 19):
             filters[name] = ""
-            errors.append("A property, a unit and a member of staff are numbers here.")
+            errors.append(_("Property, unit and staff filters must be numbers."))
     for name in ("from", "to"):
         try:
             filters[name] = filters[name] and datetime.date.fromisoformat(filters[name]).isoformat()
         except ValueError:
             filters[name] = ""
-            errors.append("A day is like 2027-01-31.")
+            errors.append(_("Enter a date such as 2027-01-31."))
     if filters["from"] and filters["to"] and filters["to"] < filters["from"]:
         filters["to"] = ""
-        errors.append("The last day is before the first one.")
+        errors.append(_("The end date is before the start date."))
     return filters, list(dict.fromkeys(errors))
 
 
@@ -237,12 +239,12 @@ class Listing:
         """The filters by place and person: what each is, its name, and the list without it."""
         inspections = [row.inspection for row in self.rows]
         labels = (
-            ("property_id", "Property", next((inspection.property_name for inspection in inspections), "")),
-            ("unit_id", "Unit", next((inspection.unit_name for inspection in inspections), "")),
-            ("assignee_id", "Who", next((inspection.assignee_name for inspection in inspections), "")),
+            ("property_id", _("Property"), next((inspection.property_name for inspection in inspections), "")),
+            ("unit_id", _("Unit"), next((inspection.unit_name for inspection in inspections), "")),
+            ("assignee_id", _("Assigned to"), next((inspection.assignee_name for inspection in inspections), "")),
         )
         return [
-            (label, "nobody" if value == NOBODY_HAS_IT else name or value, self._with(**{field: ""}))
+            (label, _("Unassigned") if value == NOBODY_HAS_IT else name or value, self._with(**{field: ""}))
             for field, label, name in labels
             if (value := self.filters[field])
         ]
@@ -252,13 +254,13 @@ class Listing:
         """The words of each view with its number, its path, and whether it is this one."""
         counts = self.counts.value or pb.CountInspectionsResponse()
         words = {
-            "open": "Open" + _counted(counts.scheduled + counts.in_progress),
-            "late": "Late" + _counted(counts.late),
-            "week": "Next 7 days" + _counted(counts.this_week),
-            "completed": "Completed",
-            "failed": "Failed",
-            "cancelled": "Cancelled",
-            "all": "All",
+            "open": _("Open") + _counted(counts.scheduled + counts.in_progress),
+            "late": _("Overdue") + _counted(counts.late),
+            "week": _("Next 7 days") + _counted(counts.this_week),
+            "completed": _("Completed"),
+            "failed": _("Failed"),
+            "cancelled": _("Cancelled"),
+            "all": _("All"),
         }
         chosen = self.filters["view"] or "open"
         return [

@@ -17,6 +17,7 @@ from console.kit.filters import number
 from console.kit.forms import Form
 from console.kit.links import with_query
 from console.kit.sending import needs_confirmation
+from console.kit.texts import _
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
 
@@ -121,12 +122,12 @@ async def pass_row(context: PageContext) -> web.StreamResponse:
         done = await context.rpcs.call(PASSING, request)
     except Refusal as refusal:
         return await _refused(context, refusal)
-    return await _next(context, done.row, "passed")
+    return await _next(context, done.row, _("“%(item)s” passed."))
 
 
 async def fail_row(context: PageContext) -> web.StreamResponse:
     inspection_id, row_id = context.number("inspection_id"), context.number("row_id")
-    _, rows = await _inspection_and_rows(context)
+    _inspection, rows = await _inspection_and_rows(context)
     item = next((row for row in rows if row.row_id == row_id), None)
     if item is None:
         raise web.HTTPNotFound
@@ -140,14 +141,14 @@ async def fail_row(context: PageContext) -> web.StreamResponse:
         if item is None or not _is_open(inspection):
             return await page(context, form.status, error=form.fault)
         return await _row(context, inspection, rows, item, form, form.status)
-    opens = "" if item.HasField("failed_at") else ". A ticket is opened for it"
-    return await _next(context, done.row, f"failed{opens}")
+    message = _("“%(item)s” failed.") if item.HasField("failed_at") else _("“%(item)s” failed. A ticket was opened.")
+    return await _next(context, done.row, message)
 
 
-async def _next(context: PageContext, done: pb.InspectionRow, outcome: str) -> web.StreamResponse:
+async def _next(context: PageContext, done: pb.InspectionRow, message: str) -> web.StreamResponse:
     inspection_id = context.number("inspection_id")
     rows = (await context.rpcs.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id))).rows
-    return context.redirect(_path(inspection_id, next_row(rows, done.row_id)), f"“{done.label}” {outcome}.")
+    return context.redirect(_path(inspection_id, next_row(rows, done.row_id)), message % {"item": done.label})
 
 
 async def _refused(context: PageContext, refusal: Refusal) -> web.StreamResponse:

@@ -16,6 +16,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.forms import Field, Form
 from console.kit.links import with_query
+from console.kit.texts import _
 from console.kit.times import clock, instant
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import key_usage_pb2 as usage_pb
@@ -35,11 +36,11 @@ KEYS_MAX = 200
 HOURS = 24
 REFUSED, REFUSED_SHOWN = "4xx", 50
 SCOPES = (
-    ("read", "read: reads everything, changes nothing"),
-    ("write", "write: reads, opens and changes"),
-    ("webhook_only", "webhook_only: creates, lists and deletes webhooks, and nothing else"),
+    ("read", _("read: view everything, change nothing")),
+    ("write", _("write: view, create and change")),
+    ("webhook_only", _("webhook_only: create, list and delete webhooks only")),
 )
-OVERLAPS = (("7", "7 days"), ("1", "1 day"), ("14", "14 days"), ("30", "30 days"), ("0", "none: it is revoked at once"))
+OVERLAPS = (("7", "7 days"), ("1", "1 day"), ("14", "14 days"), ("30", "30 days"), ("0", _("Revoke immediately")))
 NAME_MAX = {"maxlength": "200"}
 SOON = datetime.timedelta(days=14)
 
@@ -194,10 +195,10 @@ def _mint_form(context: PageContext) -> Form:
     return Form(
         pb.MintKeyRequest(scope=pb.SCOPE_READ),
         [
-            Field("name", "Name", "The server or the program that will have it, for example “Accounting export”.",
+            Field("name", "Name", _("The system that will use it, for example “Accounting export”."),
                   required=True, more=NAME_MAX),
-            Field("scope", "Scope", "The least that it needs.", kind="radios", choices=SCOPES, required=True),
-            Field("expires_at", "Expires on", "Optional. From that day on requests with it are refused.",
+            Field("scope", "Scope", _("Choose the least it needs."), kind="radios", choices=SCOPES, required=True),
+            Field("expires_at", _("Expires on"), _("Optional. Requests are refused from that day on."),
                   more={"min": today}),
         ],
         context.wall.zone,
@@ -251,14 +252,14 @@ def _drawing(context: PageContext, used: Usage) -> Markup:
     good = [every - bad for every, bad in zip(used.bars, used.bad, strict=True)]
     words = f"Requests by hour: {sum(good):,} succeeded, {sum(used.bad):,} got an error."
     marks = [(index, hours[index]) for index in range(0, HOURS, 6)]
-    return charts.columns(good, used.bad, hours, words, marks, ("succeeded", "got an error"))
+    return charts.columns(good, used.bad, hours, words, marks, ("succeeded", _("failed")))
 
 
 async def rotate(context: PageContext) -> web.StreamResponse:
     """Shows the new key once, on the page of the old one."""
     overlap = context.form.get("overlap_days", "")
     if overlap not in dict(OVERLAPS):
-        return await _key(context, 422, "Choose for how long the old key goes on working.")
+        return await _key(context, 422, _("Choose how long the old key keeps working."))
     request = pb.RotateKeyRequest(
         key_id=context.number("key_id"), idempotency_key=context.form_token, overlap_days=int(overlap)
     )
@@ -277,9 +278,9 @@ async def revoke(context: PageContext) -> web.StreamResponse:
     key = (await context.rpcs.call(GET, pb.GetKeyRequest(key_id=key_id))).key
     name = key.name or key.prefix
     if context.form.get("name", "").strip() != name.strip():
-        return await _key(context, 422, "Type the key's name as it stands here, to revoke it.")
+        return await _key(context, 422, _("Type the key's name exactly as shown to revoke it."))
     await context.rpcs.call(REVOKE, pb.RevokeKeyRequest(key_id=key_id))
-    return context.redirect("/keys", f"“{name}” is revoked. Requests with it are refused from now on.")
+    return context.redirect("/keys", _("“%(name)s” revoked. Requests with it are refused.") % {"name": name})
 
 
 async def take_over(context: PageContext) -> web.StreamResponse:
@@ -290,4 +291,6 @@ async def take_over(context: PageContext) -> web.StreamResponse:
         if refusal.code == "step_up_required" or refusal.status == 404:
             raise
         return await _key(context, refusal.status, refusal.message)
-    return context.redirect(f"/keys/{key_id}", "The key is yours. What it writes from now on names you.")
+    return context.redirect(
+        f"/keys/{key_id}", _("You took over the key. Its changes are now recorded under your name.")
+    )

@@ -12,6 +12,7 @@ from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
 from console.kit.records import Record, record_of
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.catalog.v1 import meter_search_pb2, meters_pb2
 
@@ -23,28 +24,28 @@ READING = "catalog.MetersService/ListReadings"
 NAME = {"maxlength": "200"}
 
 METER_FIELDS = (
-    Field("name", "Name", "For example Maple Court house electric.", required=True, more=NAME),
+    Field("name", "Name", _("For example Maple Court house electric."), required=True, more=NAME),
     Field("utility_type", "Utility", choices=[(utility, utility) for utility in UTILITY_TYPES], required=True),
     Field("property_id", "Property", kind="picker", required=True),
-    Field("unit_id", "Unit", "Only for a meter of one unit.", kind="picker"),
-    Field("scope", "Measures", "Without a choice: the unit, if there is one, else the whole property.",
+    Field("unit_id", "Unit", _("Only for a meter of one unit."), kind="picker"),
+    Field("scope", "Measures", _("Default: the unit if one is chosen, otherwise the whole property."),
           choices=tuple(SCOPES.items())),
-    Field("meter_number", "Number on the meter", more=NAME),
-    Field("unit_of_measure", "Counts in", "For example kWh or m³.", more={"maxlength": "50"}),
-    Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME),
+    Field("meter_number", _("Meter number"), more=NAME),
+    Field("unit_of_measure", _("Unit of measure"), "For example kWh or m³.", more={"maxlength": "50"}),
+    Field("external_id", _("External ID"), _("Imports match the record by it."), more=NAME),
 )  # fmt: skip
-IN_USE = Field("is_active", "It is in use", "One that is not keeps its readings.")
+IN_USE = Field("is_active", _("Active"), _("An inactive meter keeps its readings."))
 METER_PARTS = (
     ("", (("name",), ("utility_type", "unit_of_measure"), ("meter_number", "external_id"))),
-    ("What it measures", (("property_id",), ("unit_id",), ("scope",))),
+    (_("What it measures"), (("property_id",), ("unit_id",), ("scope",))),
 )
 READING_FIELDS = (
     Field("period_start", "From", kind="datetime", required=True),
     Field("period_end", "To", kind="datetime", required=True),
-    Field("consumption", "Consumption", "Negative if more was given back.", required=True),
-    Field("unit_of_measure", "In", more={"maxlength": "50"}),
+    Field("consumption", "Consumption", _("Negative if more was exported than used."), required=True),
+    Field("unit_of_measure", _("Unit of measure"), more={"maxlength": "50"}),
     Field("cost", "Cost", "In the company's currency."),
-    Field("is_estimated", "It is estimated, not read"),
+    Field("is_estimated", _("Estimated reading")),
 )
 READING_PARTS = (
     ("", (("period_start", "period_end"), ("consumption", "unit_of_measure"), ("cost",), ("is_estimated",))),
@@ -60,7 +61,9 @@ async def show_add(context: PageContext) -> web.StreamResponse:
 async def add(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddMeterRequest(), METER_FIELDS)
     if form.read(context.form) and (added := await send(context, ADD, form)):
-        return context.redirect(f"/meters/{added.document.entity_id}", f"“{form.message.name}” is added.")
+        return context.redirect(
+            f"/meters/{added.document.entity_id}", _("“%(name)s” added.") % {"name": form.message.name}
+        )
     return await _new(context, form, form.status)
 
 
@@ -68,9 +71,9 @@ async def _new(context: PageContext, form: Form, status: int = 200) -> web.Respo
     await pickers.fill(context, form)
     property_id = lists.number(context.query, "property_id")
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Add a meter", path="/meters/new", parts=METER_PARTS,
-        sub="With a meter and its readings, months can be compared.", crumbs=[("Meters", "/meters"), ("Add", "")],
-        words="Add the meter", back=f"/properties/{property_id}" if property_id else "/meters", suggestions={},
+        "form.html", status, here=HERE, form=form, title=_("Add meter"), path="/meters/new", parts=METER_PARTS,
+        sub=_("Track consumption and compare months."), crumbs=[("Meters", "/meters"), ("Add", "")],
+        words=_("Add meter"), back=f"/properties/{property_id}" if property_id else "/meters", suggestions={},
     )  # fmt: skip
 
 
@@ -83,7 +86,7 @@ async def edit(context: PageContext) -> web.StreamResponse:
     record = await _meter(context)
     form = _form(record)
     if form.read(context.form) and (not form.changed or await send(context, UPDATE, form)):
-        return context.redirect(f"/meters/{record['entity_id']}", form.summary("The meter is changed."))
+        return context.redirect(f"/meters/{record['entity_id']}", form.summary(_("Meter updated.")))
     return await _changed(context, record, form, form.status)
 
 
@@ -105,8 +108,8 @@ async def _changed(context: PageContext, record: Record, form: Edit, status: int
     await pickers.fill(context, form)
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Edit the meter", path=f"{record_path}/edit", words="Save",
-        back=record_path, sub="Its readings stay as they are.", parts=(*METER_PARTS, ("", (("is_active",),))),
+        "form.html", status, here=HERE, form=form, title=_("Edit meter"), path=f"{record_path}/edit", words="Save",
+        back=record_path, sub=_("Its readings do not change."), parts=(*METER_PARTS, ("", (("is_active",),))),
         suggestions={}, crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Edit", "")],
     )  # fmt: skip
 
@@ -130,17 +133,17 @@ async def record_reading(context: PageContext) -> web.StreamResponse:
     form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, context.wall.zone)
     if form.read(context.form) and (recorded := await send(context, RECORD, form)):
         path = f"/meters/{record['entity_id']}#reading-{recorded.document.entity_id}"
-        return context.redirect(path, "The reading is recorded.")
+        return context.redirect(path, _("Reading recorded."))
     return _new_reading(context, record, form, form.status)
 
 
 def _new_reading(context: PageContext, record: Record, form: Form, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Record a reading", path=f"{record_path}/readings/new",
-        back=record_path, sub="What the meter measured in one period, by the company's clock.", parts=READING_PARTS,
-        suggestions={}, words="Record it",
-        crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Record a reading", "")],
+        "form.html", status, here=HERE, form=form, title=_("Record reading"), path=f"{record_path}/readings/new",
+        back=record_path, sub=_("Consumption in one period, in the company's time zone."), parts=READING_PARTS,
+        suggestions={}, words=_("Record reading"),
+        crumbs=[("Meters", "/meters"), (record["name"], record_path), (_("Record reading"), "")],
     )  # fmt: skip
 
 
@@ -152,7 +155,7 @@ async def show_correct(context: PageContext) -> web.StreamResponse:
 async def correct(context: PageContext) -> web.StreamResponse:
     record, form = await _meter(context), await _reading_form(context)
     if form.read(context.form) and (not form.changed or await send(context, CORRECT, form)):
-        message = form.summary("The reading is corrected.")
+        message = form.summary(_("Reading corrected."))
         return context.redirect(f"/meters/{record['entity_id']}#reading-{context.number('reading_id')}", message)
     return _corrected(context, record, form, form.status)
 
@@ -172,8 +175,8 @@ async def _reading_form(context: PageContext) -> Edit:
 def _corrected(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Correct the reading", words="Save", back=record_path,
+        "form.html", status, here=HERE, form=form, title=_("Correct reading"), words="Save", back=record_path,
         suggestions={}, path=f"{record_path}/readings/{context.number('reading_id')}", parts=READING_PARTS,
-        sub="It stays the same reading. The audit log has what it was before.",
-        crumbs=[("Meters", "/meters"), (record["name"], record_path), ("Correct a reading", "")],
+        sub=_("The audit log keeps the previous values."),
+        crumbs=[("Meters", "/meters"), (record["name"], record_path), (_("Correct reading"), "")],
     )  # fmt: skip

@@ -12,6 +12,7 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
 from console.kit.records import record_of
+from console.kit.texts import _
 from console.kit.times import amount
 from makeready.catalog.v1 import meter_search_pb2 as pb
 from makeready.catalog.v1 import meters_pb2
@@ -27,8 +28,8 @@ SUMS = "catalog.MeterSearchService/SumReadings"
 LISTS = (LIST, PROPERTIES)
 SHOWS = (GET, READINGS, SUMS)
 UTILITY_TYPES = ("electric", "gas", "water", "sewer", "trash", "other")
-SCOPES = {"master": "Whole property", "common_area": "Common areas", "unit": "One unit"}
-STATES = {"active": "in use", "inactive": "not in use"}
+SCOPES = {"master": _("Whole property"), "common_area": _("Common areas"), "unit": _("One unit")}
+STATES = {"active": _("active"), "inactive": _("inactive")}
 PROPERTIES_MAX, OF_PANEL = 200, 12
 MONTHS = 24
 
@@ -138,13 +139,20 @@ def notes(row: pb.ReadingRow) -> list[tuple[str, str]]:
     """What stands out about a reading: (tone, sentence)."""
     remarks = []
     if row.gap_seconds > 0:
-        remarks.append(("red", f"{times.apart(row.gap_seconds)} without a reading before it"))
+        remarks.append(("red", _("gap of %(time)s before this reading") % {"time": times.apart(row.gap_seconds)}))
     elif row.gap_seconds < 0:
-        remarks.append(("amber", f"overlaps the one before by {times.apart(row.gap_seconds)}"))
+        remarks.append(
+            ("amber", _("overlaps the previous reading by %(time)s") % {"time": times.apart(row.gap_seconds)})
+        )
     if row.HasField("times_usual"):
         more = row.times_usual >= 1
         remarks.append(
-            ("amber", f"{row.times_usual:.1f} times the usual" if more else f"{_part(row.times_usual)} of the usual")
+            (
+                "amber",
+                _("%(times)s times the usual") % {"times": f"{row.times_usual:.1f}"}
+                if more
+                else _("%(share)s of the usual") % {"share": _part(row.times_usual)},
+            )
         )
     return remarks
 

@@ -18,6 +18,7 @@ from console.kit.context import PageContext
 from console.kit.forms import FIND, Edit, Field, Form
 from console.kit.panels import include
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.catalog.v1 import notices_pb2 as pb
 from makeready.catalog.v1 import place_search_pb2 as places_pb
 
@@ -32,7 +33,7 @@ COMPOSES = (PREVIEW, UNITS)
 LINE_MAX, BODY_MAX, WORDS_MAX = 200, 20_000, 100
 UNITS_SHOWN = 300
 WHOLE, SOME, AREA = "whole", "units", "area"
-AUDIENCES = ((WHOLE, "The whole property"), (SOME, "Some units"), (AREA, "A part of it, in words"))
+AUDIENCES = ((WHOLE, _("Whole property")), (SOME, _("Selected units")), (AREA, _("Part of the property")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Audience:
     @property
     def error(self) -> str:
         if self.kind == SOME and not self.unit_ids:
-            return "Choose the units that it is for."
-        return "Say which part of the property it is for." if self.kind == AREA and not self.area else ""
+            return _("Choose units.")
+        return _("Enter which part of the property.") if self.kind == AREA and not self.area else ""
 
     def write(self, request: Any) -> None:
         """Writes the audience into a request that composes, changes or previews."""
@@ -80,9 +81,9 @@ def sent(context: PageContext) -> Audience:
 def _fields() -> Sequence[Field]:
     line = {"maxlength": str(LINE_MAX)}
     return (
-        Field("subject", "Subject", "In one line: “Water off on Thursday”.", required=True, more=line),
-        Field("when", "When", "In words: “Thursday 26 November, 9 am to noon”.", required=True, more=line),
-        Field("body", "Text", "What residents are to know and to do.", "area", required=True,
+        Field("subject", _("Subject"), _("For example “Water shutoff on Thursday”."), required=True, more=line),
+        Field("when", _("When"), _("For example “Thursday, November 26, 9 am to noon”."), required=True, more=line),
+        Field("body", _("Message"), _("What residents need to know and do."), "area", required=True,
               more={"rows": "8", "maxlength": str(BODY_MAX)}),
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ async def show_compose(context: PageContext) -> web.StreamResponse:
     """First the property, then the composer."""
     property_id = filters.number(context.query.get("property_id", ""))
     if not property_id or FIND in context.query:
-        picked = [Field("property_id", "Property", "Whose residents it is for.", "picker", required=True)]
+        picked = [Field("property_id", _("Property"), _("The notice is for its residents."), "picker", required=True)]
         form = Form(pb.ComposeNoticeRequest(), picked)
         if FIND in context.query:
             form.read(MultiDictProxy(MultiDict(context.request.query)))
@@ -137,7 +138,9 @@ async def compose(context: PageContext) -> web.StreamResponse:
 async def show_edit(context: PageContext) -> web.StreamResponse:
     notice = (await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))).notice
     if notice.HasField("published_at"):
-        return context.redirect(f"{PATH}/{notice.notice_id}", "The notice is published and stays as it is.")
+        return context.redirect(
+            f"{PATH}/{notice.notice_id}", _("This notice is published and can no longer be changed.")
+        )
     return await _composer(context, _editor(notice))
 
 
@@ -163,10 +166,13 @@ async def edit(context: PageContext) -> web.StreamResponse:
         composer.audience = now
     fits = form.read(context.form) & _fits(composer)
     if is_changed and seen != now.text != composer.audience.text:
-        form.errors["for"] = "Meanwhile another person chose other residents. Send again to replace that."
+        form.errors["for"] = _("Meanwhile someone else changed the recipients. Submit again to replace that.")
         fits = False
     if notice.HasField("published_at"):
-        form.errors, form.fault = {}, "Meanwhile the notice was published. It stays as it is; compose another."
+        form.errors, form.fault = (
+            {},
+            _("Meanwhile the notice was published and can no longer be changed. Write a new one."),
+        )
     elif fits:
         if form.is_done and (not is_changed or composer.audience.text == now.text):
             return _saved(context, notice.notice_id)
@@ -191,7 +197,7 @@ def _fits(composer: Composer) -> bool:
 def _saved(context: PageContext, notice_id: int) -> web.Response:
     if context.form.get("then") == "publish":
         return context.redirect(f"{PATH}/{notice_id}/publish")
-    return context.redirect(f"{PATH}/{notice_id}", "Saved as a draft. Nobody has got it yet.")
+    return context.redirect(f"{PATH}/{notice_id}", _("Draft saved. It is not published yet."))
 
 
 async def _preview_alone(context: PageContext, composer: Composer) -> web.Response:
@@ -254,7 +260,7 @@ async def _publish(context: PageContext, status: int = 200, error: str = "") -> 
     response = await context.rpcs.call(GET, pb.GetNoticeRequest(notice_id=context.number("notice_id")))
     notice = response.notice
     if notice.HasField("published_at"):
-        return context.redirect(f"{PATH}/{notice.notice_id}", "The notice is published.")
+        return context.redirect(f"{PATH}/{notice.notice_id}", _("Notice published."))
     endpoints = await include(context, "/webhooks/panel", event=EVENT)
     return context.render(
         "notices/publish.html", status, here=HERE, notice=notice, data=envelope(context, response.event_data),
@@ -268,14 +274,14 @@ async def publish(context: PageContext) -> web.StreamResponse:
     try:
         request.as_of.FromJsonString(context.form.get("as_of", "")[:40])
     except ValueError:
-        return await _publish(context, 422, "Read the notice here, then publish it.")
+        return await _publish(context, 422, _("Review the notice, then publish it."))
     try:
         await context.rpcs.call(PUBLISH, request)
     except Refusal as refusal:
         if refusal.status == 404:
             raise
         is_changed = refusal.field == "as_of"
-        message = "Meanwhile another person changed it. Read what it says now, then publish it."
+        message = _("Meanwhile someone else changed it. Review it again, then publish.")
         return await _publish(context, 422, message if is_changed else refusal.message)
     return context.redirect(f"{PATH}/{request.notice_id}", "Published. Integrations get it with the next sweep.")
 
@@ -290,7 +296,7 @@ async def discard(context: PageContext) -> web.StreamResponse:
         if refusal.status == 404:
             raise
         return await notice_page(context, refusal.status, refusal.message)
-    return context.redirect(PATH, f"The draft “{done.notice.subject}” is discarded.")
+    return context.redirect(PATH, _("Draft “%(subject)s” discarded.") % {"subject": done.notice.subject})
 
 
 async def show_print(context: PageContext) -> web.StreamResponse:

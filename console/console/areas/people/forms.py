@@ -9,6 +9,7 @@ from console.kit import lists
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
 ADD = "identity.StaffCommandsService/AddStaff"
@@ -17,8 +18,8 @@ NAME = {"maxlength": "200"}
 FIELDS = (
     Field("name", "Name", required=True, more=NAME),
     Field("title", "Title", "For example Maintenance technician.", more=NAME),
-    Field("email", "E-mail", "With it they can be invited to sign in.", more=NAME),
-    Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME),
+    Field("email", "E-mail", _("Needed to invite them to sign in."), more=NAME),
+    Field("external_id", _("External ID"), _("Imports match the record by it."), more=NAME),
 )
 PARTS = (("", (("name",), ("title",), ("email",), ("external_id",))),)
 
@@ -30,16 +31,18 @@ async def show_add(context: PageContext) -> web.StreamResponse:
 async def add(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddStaffRequest(), FIELDS)
     if form.read(context.form) and (added := await send(context, ADD, form)):
-        invite = " They can be invited to sign in." if form.message.email else ""
-        return context.redirect(f"{PATH}/{added.staff.staff_id}", f"{form.message.name} is added.{invite}")
+        invite = " " + _("You can invite them to sign in.") if form.message.email else ""
+        return context.redirect(
+            f"{PATH}/{added.staff.staff_id}", _("%(name)s added.") % {"name": form.message.name} + invite
+        )
     return _new(context, form, form.status)
 
 
 def _new(context: PageContext, form: Form, status: int = 200) -> web.Response:
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Add a member of staff", path=f"{PATH}/new", parts=PARTS,
-        sub="Work can be assigned to them.", crumbs=[("Staff", PATH), ("Add", "")], words="Add them", back=PATH,
-        suggestions={},
+        "form.html", status, here=HERE, form=form, title=_("Add staff member"), path=f"{PATH}/new", parts=PARTS,
+        sub=_("You can assign work to them."), crumbs=[("Staff", PATH), ("Add", "")], words=_("Add staff member"),
+        back=PATH, suggestions={},
     )  # fmt: skip
 
 
@@ -52,7 +55,7 @@ async def edit(context: PageContext) -> web.StreamResponse:
     staff = await _staff(context)
     form = _form(staff)
     if form.read(context.form) and (not form.changed or await send(context, UPDATE, form)):
-        return context.redirect(f"{PATH}/{staff.staff_id}", form.summary("The record is changed."))
+        return context.redirect(f"{PATH}/{staff.staff_id}", form.summary(_("Staff member updated.")))
     return _changed(context, staff, form, form.status)
 
 
@@ -74,9 +77,9 @@ def _form(staff: pb.Staff) -> Edit:
 
 def _changed(context: PageContext, staff: pb.Staff, form: Edit, status: int = 200) -> web.Response:
     record_path = f"{PATH}/{staff.staff_id}"
-    sub = "The e-mail address is also the one that they sign in with." if staff.invited else ""
+    sub = _("They also sign in with this e-mail address.") if staff.invited else ""
     return context.render(
-        "form.html", status, here=HERE, form=form, title="Edit the record", path=f"{record_path}/edit", parts=PARTS,
-        sub=sub, crumbs=[("Staff", PATH), (staff.name, record_path), ("Edit", "")], words="Save", back=record_path,
-        suggestions={},
+        "form.html", status, here=HERE, form=form, title=_("Edit staff member"), path=f"{record_path}/edit",
+        parts=PARTS, sub=sub, crumbs=[("Staff", PATH), (staff.name, record_path), ("Edit", "")], words=_("Save"),
+        back=record_path, suggestions={},
     )  # fmt: skip

@@ -15,6 +15,7 @@ from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.panels import include
 from console.kit.sending import needs_confirmation, submit
+from console.kit.texts import _
 from makeready.identity.v1 import administrators_pb2
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
@@ -28,7 +29,7 @@ REINSTATE = "identity.StaffCommandsService/ReinstateStaff"
 LINK = "identity.AdministratorsService/MakeLink"
 SHOWN, CSV_ROWS, FOUND = 50, 200, 8
 TEXT_MAX = 100
-STATES = (("", "Active"), ("ended", "Ended"), ("all", "All"))
+STATES = (("", _("Active")), ("ended", _("Inactive")), ("all", "All"))
 
 
 async def list_staff(context: PageContext) -> web.StreamResponse:
@@ -119,11 +120,11 @@ async def end(context: PageContext) -> web.StreamResponse:
     request = pb.EndStaffRequest(staff_id=context.number("staff_id"))
     path = f"{PATH}/{request.staff_id}"
     return await submit(
-        context, END, request, path, "Ended. They are signed out everywhere; their work stays.", _person
+        context, END, request, path, _("Deactivated and signed out everywhere. Their work stays assigned."), _person
     )
 
 
 async def reinstate(context: PageContext) -> web.StreamResponse:
     request = pb.ReinstateStaffRequest(staff_id=context.number("staff_id"))
     path = f"{PATH}/{request.staff_id}"
-    return await submit(context, REINSTATE, request, path, "Taken back. They can sign in again.", _person)
+    return await submit(context, REINSTATE, request, path, _("Reactivated. They can sign in again."), _person)

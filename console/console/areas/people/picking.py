@@ -11,6 +11,7 @@ from console.kit import pickers
 from console.kit.browser_session import STAFF
 from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, Choice, Picker
+from console.kit.texts import _
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
 PATH = "/people/pick"
@@ -31,7 +32,7 @@ async def pick(context: PageContext) -> web.StreamResponse:
     choices = [Choice(staff.staff_id, _words(staff, is_own=staff.staff_id == own_id)) for staff in ordered]
     if picker.chosen and all(choice.value != picker.chosen for choice in choices):
         choices = [*await _chosen(context, picker), *choices]
-    return pickers.answer(context, picker, choices, is_searched=is_searched, none="No member of staff yet")
+    return pickers.answer(context, picker, choices, is_searched=is_searched, none=_("No staff yet"))
 
 
 async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:

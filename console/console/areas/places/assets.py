@@ -23,6 +23,7 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
 from console.kit.records import Record
+from console.kit.texts import _
 from console.kit.times import count
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
@@ -34,10 +35,10 @@ GET = "catalog.AssetsService/GetAsset"
 LISTS = (LIST, SEARCH_PROPERTIES, COUNT)
 OF_PANEL = 12
 WARRANTIES = {
-    "30": "ends within 30 days",
+    "30": _("ends within 30 days"),
     "90": "ends within 90 days",
     "365": "ends within a year",
-    "over": "has ended",
+    "over": _("expired"),
 }
 
 
@@ -147,7 +148,7 @@ def life_of(asset: Record, today: datetime.date) -> Life | None:
         return None
     end = max(day for day in (expected, warranty, today) if day is not None)
     whole = max((end - begin).days, 1)
-    words = [f"It is {_apart(begin, today)} old"]
+    words = [_("%(age)s old") % {"age": _apart(begin, today)}]
     if expected is not None:
         over = f"{_apart(expected, today)} more than the {years} expected"
         words.append(f"of {years} expected" if expected >= today else over)

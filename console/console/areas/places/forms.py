@@ -12,6 +12,7 @@ from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form, filled
 from console.kit.records import Record
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.catalog.v1 import place_search_pb2, places_pb2
 
@@ -24,7 +25,7 @@ GET_UNIT = "catalog.UnitsService/GetUnit"
 GET_ASSET = "catalog.AssetsService/GetAsset"
 PARTS = "catalog.PlaceSearchService/ListPlacesOf"
 NAME = {"maxlength": "200"}
-OWN_ID = Field("external_id", "Your own identifier", "An import finds the record by it.", more=NAME)
+OWN_ID = Field("external_id", _("External ID"), _("Imports match the record by it."), more=NAME)
 
 # Properties
 
@@ -34,9 +35,9 @@ PROPERTY_FIELDS = (
     Field("city", "City", more=NAME),
     Field("state", "State", more=NAME),
     Field("postal_code", "Postal code", more=NAME),
-    Field("building_type", "Kind of building", "For example Garden or Mid-rise.", more=NAME),
-    Field("construction_type", "Built of", "For example Wood frame.", more=NAME),
-    Field("unit_count", "Units", "As your records say."),
+    Field("building_type", _("Property type"), "For example Garden or Mid-rise.", more=NAME),
+    Field("construction_type", _("Construction"), "For example Wood frame.", more=NAME),
+    Field("unit_count", "Units", _("As on your records.")),
     Field("year_built", "Year built", more={"maxlength": "4"}),
     Field("latitude", "Latitude", "In degrees, for example 43.66."),
     Field("longitude", "Longitude", "In degrees, for example -70.26."),
@@ -44,8 +45,8 @@ PROPERTY_FIELDS = (
 )
 PROPERTY_PARTS = (
     ("", (("name",), ("address",), ("city", "state", "postal_code"))),
-    ("The building", (("building_type", "construction_type"), ("unit_count", "year_built"))),
-    ("On the map, and elsewhere", (("latitude", "longitude"), ("external_id",))),
+    (_("Building"), (("building_type", "construction_type"), ("unit_count", "year_built"))),
+    (_("Location and IDs"), (("latitude", "longitude"), ("external_id",))),
 )
 
 
@@ -56,16 +57,16 @@ async def show_add_property(context: PageContext) -> web.StreamResponse:
 async def add_property(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddPropertyRequest(), PROPERTY_FIELDS)
     if form.read(context.form) and (added := await send(context, ADD_PROPERTY, form)):
-        message = f"“{form.message.name}” is added. Its units come next."
+        message = _("“%(name)s” added. Add its units next.") % {"name": form.message.name}
         return context.redirect(f"/properties/{added.document.entity_id}", message)
     return _new_property(context, form, form.status)
 
 
 def _new_property(context: PageContext, form: Form, status: int = 200) -> web.Response:
     return context.render(
-        "form.html", status, here="Properties", form=form, title="Add a property", path="/properties/new",
-        sub="A property is a site with its buildings and units.", crumbs=[("Properties", "/properties"), ("Add", "")],
-        parts=PROPERTY_PARTS, words="Add the property", back="/properties", suggestions={},
+        "form.html", status, here="Properties", form=form, title=_("Add property"), path="/properties/new",
+        sub=_("A community or site with its buildings and units."), crumbs=[("Properties", "/properties"), ("Add", "")],
+        parts=PROPERTY_PARTS, words=_("Add property"), back="/properties", suggestions={},
     )  # fmt: skip
 
 
@@ -78,7 +79,7 @@ async def edit_property(context: PageContext) -> web.StreamResponse:
     record = await _property(context)
     form = _property_form(record)
     if form.read(context.form) and (not form.changed or await send(context, UPDATE_PROPERTY, form)):
-        return context.redirect(f"/properties/{record['entity_id']}", form.summary("The property is changed."))
+        return context.redirect(f"/properties/{record['entity_id']}", form.summary(_("Property updated.")))
     return _changed_property(context, record, form, form.status)
 
 
@@ -96,8 +97,8 @@ def _property_form(record: Record) -> Edit:
 def _changed_property(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     record_path = f"/properties/{record['entity_id']}"
     return context.render(
-        "form.html", status, here="Properties", form=form, title="Edit the property", path=f"{record_path}/edit",
-        sub="Whatever names the property shows the change.", parts=PROPERTY_PARTS, words="Save", back=record_path,
+        "form.html", status, here="Properties", form=form, title=_("Edit property"), path=f"{record_path}/edit",
+        sub=_("The change shows wherever the property is named."), parts=PROPERTY_PARTS, words="Save", back=record_path,
         suggestions={}, crumbs=[("Properties", "/properties"), (record["name"], record_path), ("Edit", "")],
     )  # fmt: skip
 
@@ -106,7 +107,7 @@ def _changed_property(context: PageContext, record: Record, form: Edit, status: 
 
 UNIT_FIELDS = (
     Field("name", "Name", "For example Maple Court 204.", required=True, more=NAME),
-    Field("unit_number", "Number on the door", more={"maxlength": "50"}),
+    Field("unit_number", _("Unit number"), more={"maxlength": "50"}),
     Field("building", "Building", more={**NAME, "list": "known-building"}),
     Field("floor", "Floor", more={**NAME, "list": "known-floor"}),
     Field("floorplan", "Floorplan", more={**NAME, "list": "known-floorplan"}),
@@ -117,7 +118,7 @@ UNIT_FIELDS = (
 )
 UNIT_PARTS = (
     ("", (("name", "unit_number"), ("building", "floor"))),
-    ("The floorplan, with its size for all units that have it", (("floorplan",),
+    (_("Floor plan (applies to all units with it)"), (("floorplan",),
      ("bedrooms", "bathrooms", "square_feet"))),
     ("", (("external_id",),)),
 )  # fmt: skip
@@ -134,7 +135,7 @@ async def add_unit(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddUnitRequest(), (OF_PROPERTY, *UNIT_FIELDS))
     if form.read(context.form) and (added := await send(context, ADD_UNIT, form)):
         path = f"/properties/{form.message.property_id}/units/{added.document.entity_id}"
-        return context.redirect(path, f"“{form.message.name}” is added.")
+        return context.redirect(path, _("“%(name)s” added.") % {"name": form.message.name})
     return await _new_unit(context, form, form.status)
 
 
@@ -142,9 +143,9 @@ async def _new_unit(context: PageContext, form: Form, status: int = 200) -> web.
     await pickers.fill(context, form)
     property_id = form.message.property_id
     return context.render(
-        "form.html", status, here="Units", form=form, title="Add a unit", path="/units/new",
-        sub="A unit is a home or a suite. Its building, floor and floorplan are added with it if they are new.",
-        crumbs=[("Units", "/units"), ("Add", "")], parts=[("", [("property_id",)]), *UNIT_PARTS], words="Add the unit",
+        "form.html", status, here="Units", form=form, title=_("Add unit"), path="/units/new",
+        sub=_("A new building, floor or floor plan is added with it."),
+        crumbs=[("Units", "/units"), ("Add", "")], parts=[("", [("property_id",)]), *UNIT_PARTS], words=_("Add unit"),
         back=f"/properties/{property_id}" if property_id else "/units",
         suggestions=await _names_in_use(context, property_id),
     )  # fmt: skip
@@ -170,7 +171,7 @@ async def edit_unit(context: PageContext) -> web.StreamResponse:
     record = await _unit(context)
     form = _unit_form(record)
     if form.read(context.form) and (not form.changed or await send(context, UPDATE_UNIT, form)):
-        return context.redirect(_unit_path(record), form.summary("The unit is changed."))
+        return context.redirect(_unit_path(record), form.summary(_("Unit updated.")))
     return await _changed_unit(context, record, form, form.status)
 
 
@@ -197,8 +198,8 @@ def _unit_form(record: Record) -> Edit:
 async def _changed_unit(context: PageContext, record: Record, form: Edit, status: int = 200) -> web.Response:
     place, record_path = record["property"], _unit_path(record)
     return context.render(
-        "form.html", status, here="Units", form=form, title="Edit the unit", path=f"{record_path}/edit", words="Save",
-        back=record_path, sub="It stays in its property. Its status is changed on the turn board.", parts=UNIT_PARTS,
+        "form.html", status, here="Units", form=form, title=_("Edit unit"), path=f"{record_path}/edit", words="Save",
+        back=record_path, sub=_("Change its status on the turn board."), parts=UNIT_PARTS,
         crumbs=[("Properties", "/properties"), (place["name"], f"/properties/{place['id']}"),
                 (record["name"], record_path), ("Edit", "")],
         suggestions=await _names_in_use(context, place["id"]),
@@ -212,30 +213,32 @@ LOCATIONS = ("mechanical_room", "common_area", "amenity", "parking", "storage", 
 ASSET_FIELDS = (
     Field("property_id", "Property", kind="picker", required=True),
     Field("name", "Name", "For example Water heater WH-102.", required=True, more=NAME),
-    Field("category", "Kind", "Your own word, for example Plumbing.", required=True, more=NAME),
-    Field("sub_category", "Kind in detail", "For example Water heater.", more=NAME),
+    Field("category", _("Category"), _("For example Plumbing."), required=True, more=NAME),
+    Field("sub_category", _("Subcategory"), "For example Water heater.", more=NAME),
     Field("make", "Make", required=True, more=NAME),
     Field("model", "Model", required=True, more=NAME),
     Field("serial_number", "Serial number", more=NAME),
-    Field("asset_tag", "Tag on it", more=NAME),
-    Field("unit_id", "In a unit", kind="picker"),
-    Field("location", "Or elsewhere", "For example Boiler room.", more=NAME),
-    Field("location_type", "Which is a", choices=[(location, location.replace("_", " ")) for location in LOCATIONS]),
+    Field("asset_tag", _("Asset tag"), more=NAME),
+    Field("unit_id", _("Unit"), kind="picker"),
+    Field("location", _("Or other location"), "For example Boiler room.", more=NAME),
+    Field(
+        "location_type", _("Location type"), choices=[(location, location.replace("_", " ")) for location in LOCATIONS]
+    ),
     STATUS,
     Field("year", "Year made", more={"maxlength": "4"}),
     Field("installed_on", "Installed on", kind="date"),
     Field("warranty_expires_on", "Warranty ends on", kind="date"),
-    Field("expected_life_years", "Expected years"),
+    Field("expected_life_years", _("Expected life (years)")),
     OWN_ID,
 )
 ASSET_PARTS = (
     ("", (("name",), ("category", "sub_category"), ("make", "model"), ("serial_number", "asset_tag"))),
-    ("Where it is", (("property_id",), ("unit_id",), ("location", "location_type"))),
-    ("Its life", (("status", "year"), ("installed_on", "warranty_expires_on", "expected_life_years"))),
+    (_("Location"), (("property_id",), ("unit_id",), ("location", "location_type"))),
+    (_("Life and warranty"), (("status", "year"), ("installed_on", "warranty_expires_on", "expected_life_years"))),
     ("", (("external_id",),)),
 )
 PLACE = ("unit_id", "location", "location_type")
-TWO_PLACES = "An asset is in one place: choose a unit, or write where else it is."
+TWO_PLACES = _("Choose a unit or enter another location, not both.")
 
 
 async def show_add_asset(context: PageContext) -> web.StreamResponse:
@@ -247,7 +250,9 @@ async def show_add_asset(context: PageContext) -> web.StreamResponse:
 async def add_asset(context: PageContext) -> web.StreamResponse:
     form = Form(pb.AddAssetRequest(), ASSET_FIELDS)
     if form.read(context.form) and _is_one_place(form) and (added := await send(context, ADD_ASSET, form)):
-        return context.redirect(f"/assets/{added.document.entity_id}", f"“{form.message.name}” is added.")
+        return context.redirect(
+            f"/assets/{added.document.entity_id}", _("“%(name)s” added.") % {"name": form.message.name}
+        )
     return await _new_asset(context, form, form.status)
 
 
@@ -255,16 +260,16 @@ def _is_one_place(form: Form) -> bool:
     if form.values["unit_id"] and form.values["location"]:
         form.errors["location"] = TWO_PLACES
     elif form.values["location"] and not form.values["location_type"]:
-        form.errors["location_type"] = "Choose what kind of place that is."
+        form.errors["location_type"] = _("Choose the location type.")
     return not form.errors
 
 
 async def _new_asset(context: PageContext, form: Form, status: int = 200) -> web.Response:
     await pickers.fill(context, form)
     return context.render(
-        "form.html", status, here="Assets", form=form, title="Add an asset", path="/assets/new", back=_back(context),
-        sub="An asset is equipment that the company maintains, such as a boiler.", parts=ASSET_PARTS,
-        crumbs=[("Assets", "/assets"), ("Add", "")], words="Add the asset", suggestions={},
+        "form.html", status, here="Assets", form=form, title=_("Add asset"), path="/assets/new", back=_back(context),
+        sub=_("Equipment you maintain, such as a water heater."), parts=ASSET_PARTS,
+        crumbs=[("Assets", "/assets"), ("Add", "")], words=_("Add asset"), suggestions={},
     )  # fmt: skip
 
 
@@ -282,7 +287,7 @@ async def edit_asset(context: PageContext) -> web.StreamResponse:
     record = await _asset(context)
     form = _asset_form(record)
     if form.read(context.form) and _is_moved(form) and (not form.changed or await send(context, UPDATE_ASSET, form)):
-        return context.redirect(f"/assets/{record['entity_id']}", form.summary("The asset is changed."))
+        return context.redirect(f"/assets/{record['entity_id']}", form.summary(_("Asset updated.")))
     return await _changed_asset(context, record, form, form.status)
 
 
@@ -291,7 +296,9 @@ async def set_asset_status(context: PageContext) -> web.StreamResponse:
     record = await _asset(context)
     form = Form(pb.UpdateAssetRequest(asset_id=record["entity_id"]), [STATUS])
     if form.read(context.form) and await send(context, UPDATE_ASSET, form):
-        return context.redirect(f"/assets/{record['entity_id']}", f"Its status is {form.values['status']}.")
+        return context.redirect(
+            f"/assets/{record['entity_id']}", _("Status set to %(status)s.") % {"status": form.values["status"]}
+        )
     whole = _asset_form(record)
     whole.fault = form.errors.get("status", form.fault)
     return await _changed_asset(context, record, whole, form.status)
@@ -338,7 +345,7 @@ async def _changed_asset(context: PageContext, record: Record, form: Edit, statu
     await pickers.fill(context, form)
     record_path = f"/assets/{record['entity_id']}"
     return context.render(
-        "form.html", status, here="Assets", form=form, title="Edit the asset", path=f"{record_path}/edit", words="Save",
-        sub="One that is no longer in use has the status Retired; its history stays.", parts=ASSET_PARTS,
+        "form.html", status, here="Assets", form=form, title=_("Edit asset"), path=f"{record_path}/edit", words="Save",
+        sub=_("Set the status to Retired when it is no longer in use; its history is kept."), parts=ASSET_PARTS,
         back=record_path, crumbs=[("Assets", "/assets"), (record["name"], record_path), ("Edit", "")], suggestions={},
     )  # fmt: skip

@@ -12,6 +12,7 @@ from console.kit import pickers
 from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, FOUND_MAX, Choice, Picker
 from console.kit.records import record_of
+from console.kit.texts import _
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
 
@@ -22,7 +23,7 @@ PROPERTY = "catalog.PropertiesService/GetProperty"
 UNIT = "catalog.UnitsService/GetUnit"
 ASSET = "catalog.AssetsService/GetAsset"
 RPCS = (SEARCH_PROPERTIES, UNITS, ASSETS, PROPERTY, UNIT, ASSET)
-NONE = {"property": "No property yet", "unit": "It has no unit", "asset": "No asset is recorded there"}
+NONE = {"property": _("No properties yet"), "unit": _("No units"), "asset": _("No assets there")}
 RETIRED = "Retired"
 
 
@@ -74,8 +75,8 @@ async def _assets(context: PageContext, picker: Picker) -> tuple[list[Choice], b
     working = [row for row in several if row.status != RETIRED]
     if not unit_id:
         return [Choice(row.asset_id, _at(row)) for row in working], is_searched
-    inside = [Choice(row.asset_id, row.name, "In the unit") for row in working if row.unit.id == unit_id]
-    elsewhere = [Choice(row.asset_id, _at(row), "Elsewhere") for row in working if row.unit.id != unit_id]
+    inside = [Choice(row.asset_id, row.name, _("In the unit")) for row in working if row.unit.id == unit_id]
+    elsewhere = [Choice(row.asset_id, _at(row), _("Elsewhere")) for row in working if row.unit.id != unit_id]
     return [*inside, *elsewhere], is_searched
 
 

@@ -21,6 +21,7 @@ from console.kit import csv_files, lists
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import include
+from console.kit.texts import _
 from makeready.catalog.v1 import meter_search_pb2 as meters_pb
 from makeready.catalog.v1 import place_search_pb2 as pb
 from makeready.catalog.v1 import places_pb2
@@ -67,7 +68,7 @@ def _csv(rows: Sequence[pb.PropertyRow]) -> web.Response:
     return csv_files.answer("properties", header, table)
 
 
-_SLUGS = {status: (status or "not known").lower().replace(" ", "_") for status in (*UNIT_STATUSES, "")}
+_SLUGS = {status: (status or _("unknown")).lower().replace(" ", "_") for status in (*UNIT_STATUSES, "")}
 
 
 async def show_property(context: PageContext) -> web.StreamResponse:

@@ -7,6 +7,7 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.kit import filters, links
 from console.kit.context import PageContext
+from console.kit.texts import _
 from makeready.identity.v1 import requests_pb2 as pb
 
 HERE = "API requests"
@@ -14,7 +15,7 @@ PATH = "/requests"
 LIST = "identity.RequestLogService/ListRequests"
 GET = "identity.RequestLogService/GetRequest"
 FILTERS = ("status", "code", "route", "key", "request_id")
-STATUSES = (("4xx", "refused (4xx)"), ("5xx", "failed (5xx)"), ("2xx", "succeeded (2xx)"), ("429", "too many (429)"))
+STATUSES = (("4xx", "refused (4xx)"), ("5xx", "failed (5xx)"), ("2xx", _("succeeded (2xx)")), ("429", "too many (429)"))
 
 
 async def list_requests(context: PageContext) -> web.StreamResponse:

@@ -16,6 +16,7 @@ from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
 from console.kit.panels import include
 from console.kit.sending import send
+from console.kit.texts import _
 from makeready.catalog.v1 import vendor_commands_pb2 as pb
 from makeready.catalog.v1 import vendor_details_pb2 as details_pb
 
@@ -26,7 +27,7 @@ RELEASE = "catalog.VendorCommandsService/ReleaseVendor"
 INSURE = "catalog.VendorCommandsService/RecordInsurance"
 
 NAME_MAX, WEBSITE_MAX, ID_MAX, REASON_MAX = "200", "500", "200", "500"
-WORKS_AT = (("all_properties", "All properties"), ("selected_properties", "Selected properties"))
+WORKS_AT = (("all_properties", _("All properties")), ("selected_properties", _("Selected properties")))
 _EDITED = ("name", "legal_name", "website", "property_visibility", "avg_rating", "rating_count", "external_id")
 
 
@@ -43,19 +44,19 @@ def _path(row: Row, suffix: str = "") -> str:
 
 
 def _fields(*, is_new: bool) -> Sequence[Field]:
-    legal = "As its contract and its insurance have it. Vendors of one legal name are one business, with one website."
-    empty = " Empty: the same as the name." if is_new else ""
+    legal = _("As on its contract and insurance. Vendors with the same legal name share one website.")
+    empty = " " + _("Leave blank to use the name.") if is_new else ""
     first = (
-        Field("name", "Name", "What you call it.", required=True, more={"maxlength": NAME_MAX}),
-        Field("legal_name", "Legal name", legal + empty, required=not is_new, more={"maxlength": NAME_MAX}),
-        Field("website", "Website", more={"maxlength": WEBSITE_MAX, "placeholder": "https://"}),
-        Field("property_visibility", "Works at", kind="radios", choices=WORKS_AT, required=True),
-        Field("external_id", "External id", "Its id in a system of yours. Imports find it by this.",
+        Field("name", _("Name"), _("As you call this vendor."), required=True, more={"maxlength": NAME_MAX}),
+        Field("legal_name", _("Legal name"), legal + empty, required=not is_new, more={"maxlength": NAME_MAX}),
+        Field("website", _("Website"), more={"maxlength": WEBSITE_MAX, "placeholder": "https://"}),
+        Field("property_visibility", _("Properties"), kind="radios", choices=WORKS_AT, required=True),
+        Field("external_id", _("External ID"), _("Its ID in another system. Imports match vendors by it."),
               more={"maxlength": ID_MAX, "spellcheck": "false"}),
     )  # fmt: skip
     ratings = (
-        Field("avg_rating", "Rating", "The average of its ratings, on your own scale up to 100."),
-        Field("rating_count", "Number of ratings", required=not is_new),
+        Field("avg_rating", _("Rating"), _("Average rating, on your own scale up to 100.")),
+        Field("rating_count", _("Number of ratings"), required=not is_new),
     )
     return (*first, *ratings)
 
@@ -73,7 +74,7 @@ async def add(context: PageContext) -> web.StreamResponse:
     if form.read(context.form) and (added := await send(context, ADD, form)):
         record = json.loads(added.document.json or b"{}")
         path = f"{PATH}/{record['entity_id']}" if "entity_id" in record else PATH
-        return context.redirect(path, "Added. Its insurance is not checked until you record it.")
+        return context.redirect(path, _("Vendor added. Insurance is not on file: record it to track it."))
     return context.render("vendors/add.html", form.status, here=HERE, form=form)
 
 
@@ -94,7 +95,7 @@ async def edit(context: PageContext) -> web.StreamResponse:
     row = await _row(context)
     form = _edit_form(row.vendor)
     if form.read(context.form) and (not form.changed or await send(context, UPDATE, form)):
-        return context.redirect(_path(row), form.summary("The vendor is changed."))
+        return context.redirect(_path(row), form.summary(_("Vendor updated.")))
     return context.render("vendors/edit.html", form.status, here=HERE, row=row, form=form)
 
 
@@ -116,16 +117,16 @@ def _moved(context: PageContext, row: Row) -> str:
     if _seen_hold(context, row) == _hold_stamp(row):
         return ""
     if not row.vendor.on_hold:
-        return "Meanwhile the hold was released."
-    return f"Meanwhile it is on hold for this reason: {row.sentence}"
+        return _("Meanwhile the hold was released.")
+    return _("Meanwhile the vendor is on hold: %(reason)s") % {"reason": row.sentence}
 
 
 def _hold_form(row: Row) -> Form:
-    hint = "Your colleagues read it wherever the vendor stands. Integrations do not get it."
+    hint = _("Shown to your team. Not sent to integrations.")
     request = pb.HoldVendorRequest(vendor_id=row.vendor.vendor_id)
     if row.vendor.on_hold and row.vendor.hold_reason != LAPSED:
         request.reason = row.vendor.hold_reason
-    return Form(request, [Field("reason", "Reason", hint, "area", required=True, more={"maxlength": REASON_MAX})])
+    return Form(request, [Field("reason", _("Reason"), hint, "area", required=True, more={"maxlength": REASON_MAX})])
 
 
 async def show_hold(context: PageContext) -> web.StreamResponse:
@@ -156,9 +157,13 @@ async def hold(context: PageContext) -> web.StreamResponse:
             if not form.fault:
                 await context.rpcs.call(HOLD, form.message)
                 was_held = bool(_seen_hold(context, row))
-                message = "The reason of the hold is changed." if was_held else "It is on hold from now on."
+                message = _("Hold reason updated.") if was_held else _("Vendor placed on hold.")
                 return context.redirect(_path(row), message)
-            form.fault += " Send the form again to replace that." if row.vendor.on_hold else " Send again to place it."
+            form.fault += (
+                " " + _("Submit again to replace that.")
+                if row.vendor.on_hold
+                else " " + _("Submit again to place the hold.")
+            )
         except Refusal as refusal:
             form.refuse(refusal)
     return await _hold(context, row, form, form.status)
@@ -177,12 +182,12 @@ def _release(context: PageContext, row: Row, status: int = 200, error: str = "")
 async def release(context: PageContext) -> web.StreamResponse:
     row = await _row(context)
     if not row.vendor.on_hold:
-        return context.redirect(_path(row), "It is not on hold.")
+        return context.redirect(_path(row), _("The vendor is not on hold."))
     if moved := _moved(context, row):
-        return _release(context, row, 422, moved + " Release it again if it may have work all the same.")
+        return _release(context, row, 422, moved + " " + _("Submit again to release it."))
     request = pb.ReleaseVendorRequest(vendor_id=row.vendor.vendor_id, idempotency_key=context.form_token)
     await context.rpcs.call(RELEASE, request)
-    return context.redirect(_path(row), "The hold is released. It may have new tickets.")
+    return context.redirect(_path(row), _("Hold released. The vendor can get new tickets."))
 
 
 # Insurance
@@ -192,8 +197,8 @@ def _insurance_form(row: Row) -> Form:
     request = pb.RecordInsuranceRequest(vendor_id=row.vendor.vendor_id)
     if row.insured_until is not None:
         request.expires_on = row.vendor.insurance_expires_on
-    hint = "The last day on which it is insured, as its certificate says."
-    return Form(request, [Field("expires_on", "Insured until", hint, "date", required=True)])
+    hint = _("The last insured day on its certificate.")
+    return Form(request, [Field("expires_on", _("Insured until"), hint, "date", required=True)])
 
 
 async def show_insurance(context: PageContext) -> web.StreamResponse:
@@ -222,7 +227,7 @@ async def insure(context: PageContext) -> web.StreamResponse:
         if now not in (context.form.get("seen", now), day):
             form.errors, form.fault = (
                 {},
-                "Meanwhile another day was recorded, which stands above. Send again to replace it.",
+                _("Meanwhile another date was recorded, shown above. Submit again to replace it."),
             )
             return _insurance(context, row, form, 422)
         if day and datetime.date.fromisoformat(day) < context.wall.now.date() and context.form.get("sure") != day:
@@ -234,11 +239,11 @@ async def insure(context: PageContext) -> web.StreamResponse:
 
 def _recorded(context: PageContext, row: Row, day: str) -> str:
     if not day:
-        return "Recorded: no insurance is on record."
+        return _("Recorded: no insurance on file.")
     last = datetime.datetime.combine(datetime.date.fromisoformat(day), datetime.time(), context.wall.zone)
-    message = f"Recorded: insured until {times.day(last, context.wall.now)}."
+    message = _("Recorded: insured until %(day)s.") % {"day": times.day(last, context.wall.now)}
     ends = row.vendor.hold_reason == LAPSED and last.date() >= context.wall.now.date()
-    return f"{message} The hold has ended: the vendor may have new tickets." if ends else message
+    return f"{message} " + _("The hold has ended: the vendor can get new tickets.") if ends else message
 
 
 # The relationship
@@ -251,11 +256,11 @@ async def show_end(context: PageContext) -> web.StreamResponse:
 
 
 async def end(context: PageContext) -> web.StreamResponse:
-    return await _work(context, False, "Ended. It is no longer among the vendors that you work with.")
+    return await _work(context, False, _("Vendor deactivated."))
 
 
 async def resume(context: PageContext) -> web.StreamResponse:
-    return await _work(context, True, "You work with it again.")
+    return await _work(context, True, _("Vendor reactivated."))
 
 
 async def _work(context: PageContext, is_active: bool, message: str) -> web.StreamResponse:

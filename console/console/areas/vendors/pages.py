@@ -13,6 +13,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.panels import include
+from console.kit.texts import _
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 
 HERE = "Vendors"
@@ -30,11 +31,11 @@ ENDS = (".", "!", "?", "…", "。")
 STATES = ("compliant", "expiring", "noncompliant", "missing", "unknown")
 # What each state means, its colour and its shape.
 WORDS = {
-    "compliant": ("green", "check", "Compliant"),
-    "expiring": ("amber", "clock", "Expiring"),
-    "noncompliant": ("red", "x", "Not compliant"),
-    "missing": ("amber", "warn", "No insurance"),
-    "unknown": ("", "dash", "Not checked"),
+    "compliant": ("green", "check", _("Compliant")),
+    "expiring": ("amber", "clock", _("Expiring")),
+    "noncompliant": ("red", "x", _("Not compliant")),
+    "missing": ("amber", "warn", _("No insurance")),
+    "unknown": ("", "dash", _("Not on file")),
 }
 VIEWS = ("working", "hold", "insurance", "missing", "ended", "all")
 _HEADER = (
@@ -84,13 +85,13 @@ class Row:
 
     @property
     def left(self) -> str:
-        """ "12 days left", "its last day", "ended 3 days ago" """
+        """ "12 days left", _("last day"), "ended 3 days ago" """
         if self.days_left is None:
             return ""
         days = f"{abs(self.days_left):,} day" + ("" if abs(self.days_left) == 1 else "s")
         if self.days_left == 0:
-            return "its last day"
-        return f"{days} left" if self.days_left > 0 else f"ended {days} ago"
+            return _("last day")
+        return _("%(days)s left") % {"days": days} if self.days_left > 0 else _("expired %(days)s ago") % {"days": days}
 
     @property
     def left_tone(self) -> str:
@@ -107,7 +108,7 @@ class Row:
 
 def row_of(vendor: pb.VendorDetails, today: datetime.date) -> Row:
     until = datetime.date.fromisoformat(vendor.insurance_expires_on) if vendor.insurance_expires_on else None
-    reason = "Its insurance has lapsed" if vendor.hold_reason == LAPSED else vendor.hold_reason
+    reason = _("Insurance lapsed") if vendor.hold_reason == LAPSED else vendor.hold_reason
     state = STATES[vendor.compliance_state - 1] if vendor.compliance_state else "unknown"
     return Row(vendor, state, until, (until - today).days if until else None, reason)
 
@@ -139,7 +140,7 @@ def _read_filters(context: PageContext) -> tuple[dict[str, str], pb.SearchVendor
         try:
             request.insured_until = datetime.date.fromisoformat(filters["until"]).isoformat()
         except ValueError:
-            errors.append("A day is like 2027-01-31.")
+            errors.append(_("Enter a date such as 2027-01-31."))
     return filters, request, errors
 
 
@@ -171,12 +172,12 @@ def _views(filters: Mapping[str, str], counts: Panel[pb.CountVendorsResponse]) -
 
     soon = "" if not counts.ok else f" {counts.lapsed + counts.ending:,}" if counts.lapsed + counts.ending else ""
     words = {
-        "working": f"Working with{number('active')}",
-        "hold": f"On hold{number('on_hold')}",
-        "insurance": f"Insurance ends soon{soon}",
-        "missing": f"No insurance{number('missing')}",
-        "ended": "Ended",
-        "all": "All",
+        "working": _("Active") + number("active"),
+        "hold": _("On hold") + number("on_hold"),
+        "insurance": _("Insurance expiring") + soon,
+        "missing": _("No insurance") + number("missing"),
+        "ended": _("Inactive"),
+        "all": _("All"),
     }
     others = {name: value for name, value in filters.items() if name not in ("view", "until", "state")}
     return [
@@ -218,10 +219,10 @@ async def show_vendor(context: PageContext) -> web.StreamResponse:
 def _held_by(response: pb.GetVendorDetailsResponse, by: names.Names) -> str:
     """Who placed the hold, in words; empty if no entry says so."""
     if not response.HasField("held_by"):
-        return "" if response.vendor.hold_reason != LAPSED else "an import"
+        return "" if response.vendor.hold_reason != LAPSED else _("an import")
     if by[response.held_by].kind in ("administrator", "staff", "caller"):
         return by[response.held_by].name
-    return "the operator" if response.held_by == "operator" else "the hourly check of insurance"
+    return _("the operator") if response.held_by == "operator" else _("the hourly insurance check")
 
 
 async def panel(context: PageContext) -> web.StreamResponse:

@@ -10,11 +10,12 @@ from console.areas.vendors.pages import GET, SEARCH
 from console.kit import pickers
 from console.kit.context import PageContext
 from console.kit.pickers import CHOSEN_NOW, Choice, Picker
+from console.kit.texts import _
 from makeready.catalog.v1 import vendor_details_pb2 as pb
 
 PATH = "/vendors/pick"
 RPCS = (SEARCH, GET)
-HELD = "On hold"
+HELD = _("On hold")
 
 
 async def pick(context: PageContext) -> web.StreamResponse:
@@ -31,7 +32,7 @@ async def pick(context: PageContext) -> web.StreamResponse:
     choices = [Choice(vendor.vendor_id, _words(vendor), _group(vendor) if is_grouped else "") for vendor in ordered]
     if picker.chosen and all(choice.value != picker.chosen for choice in choices):
         choices = [*await _chosen(context, picker), *choices]
-    return pickers.answer(context, picker, choices, is_searched=is_searched, none="No vendor yet")
+    return pickers.answer(context, picker, choices, is_searched=is_searched, none=_("No vendors yet"))
 
 
 async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
@@ -39,15 +40,15 @@ async def _chosen(context: PageContext, picker: Picker) -> list[Choice]:
     if response is None:
         return []
     vendor: pb.VendorDetails = response.vendor
-    return [Choice(vendor.vendor_id, _words(vendor) + ("" if vendor.is_active else " (no longer)"), CHOSEN_NOW)]
+    return [Choice(vendor.vendor_id, _words(vendor) + ("" if vendor.is_active else " " + _("(inactive)")), CHOSEN_NOW)]
 
 
 def _group(vendor: pb.VendorDetails) -> str:
-    return HELD if vendor.on_hold else "Can be assigned"
+    return HELD if vendor.on_hold else _("Available")
 
 
 def _words(vendor: pb.VendorDetails) -> str:
     if not vendor.on_hold:
         return vendor.name
-    reason = "insurance lapsed" if vendor.hold_reason == "insurance_lapsed" else vendor.hold_reason
+    reason = _("insurance lapsed") if vendor.hold_reason == "insurance_lapsed" else vendor.hold_reason
     return f"{vendor.name}: on hold" + (f", {reason[:60]}" if reason else "")

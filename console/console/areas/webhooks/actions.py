@@ -20,7 +20,7 @@ from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
 from console.kit.sending import needs_confirmation
-from console.kit.times import count
+from console.kit.texts import _
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 ADD = "webhooks.AdministrationService/AddSubscription"
@@ -62,12 +62,12 @@ def _is_shown(refusal: Refusal) -> bool:
 
 def _fields() -> Sequence[Field]:
     looks = {"placeholder": "https://hooks.example.com/makeready", "maxlength": "2000", "spellcheck": "false"}
-    address = "Where your server takes requests: https and a public name, without user and password."
-    events = "Each is sent as it happens. Choose those that your server does something with."
+    address = _("Your server's public https URL, without user name and password.")
+    events = _("Choose the events that your server handles.")
     choices = [(key, f"{key}: {meaning}") for key, meaning in words.EVENTS]
     return (
-        Field("destination_url", "Address", address, required=True, more=looks),
-        Field("events", "Events", events, choices=choices, required=True),
+        Field("destination_url", _("URL"), address, required=True, more=looks),
+        Field("events", _("Events"), events, choices=choices, required=True),
     )
 
 
@@ -124,7 +124,7 @@ async def change(context: PageContext) -> web.StreamResponse:
                 raise
             form.refuse(refusal)
         else:
-            return context.redirect(_path(subscription.sub_id), "The endpoint is changed.")
+            return context.redirect(_path(subscription.sub_id), _("Endpoint updated."))
     return context.render("webhooks/change.html", 422, here=HERE, subscription=subscription, form=form, words=words)
 
 
@@ -156,13 +156,13 @@ async def delete(context: PageContext) -> web.StreamResponse:
     subscription = (await _subscription(context)).subscription
     host = words.host_of(subscription.destination_url)
     if context.form.get("host", "").strip().lower() != host.lower():
-        return await _delete(context, 422, "Type the host as it stands here, to delete the endpoint.")
+        return await _delete(context, 422, _("Type the host exactly as shown to delete the endpoint."))
     done = await context.rpcs.call(
         REMOVE, pb.RemoveSubscriptionRequest(sub_id=subscription.sub_id, idempotency_key=context.form_token)
     )
-    went = count(done.deliveries, "delivery")
-    lost = f", {done.undelivered:,} of which had not arrived" if done.undelivered else ""
-    return context.redirect(PATH, f"The endpoint {host} is deleted, with {went}{lost}.")
+    message = _("Endpoint %(host)s deleted with %(deliveries)s deliveries, %(lost)s of them undelivered.")
+    numbers = {"host": host, "deliveries": f"{done.deliveries:,}", "lost": f"{done.undelivered:,}"}
+    return context.redirect(PATH, message % numbers)
 
 
 # Pause and resume
@@ -172,8 +172,8 @@ def _pause_form(sub_id: int, reason: str = "") -> Form:
     request = pb.PauseSubscriptionRequest(sub_id=sub_id)
     if reason:
         request.reason = reason
-    hint = "Optional. Everyone who opens the endpoint sees it, and it stands in the audit log."
-    return Form(request, [Field("reason", "Reason", hint, kind="area", more=REASON_MAX)])
+    hint = _("Optional. Shown on the endpoint's page and in the audit log.")
+    return Form(request, [Field("reason", _("Reason"), hint, kind="area", more=REASON_MAX)])
 
 
 async def show_pause(context: PageContext) -> web.StreamResponse:
@@ -200,14 +200,14 @@ async def pause(context: PageContext) -> web.StreamResponse:
         subscription = (await _subscription(context)).subscription
         return context.render("webhooks/pause.html", 422, here=HERE, subscription=subscription, form=form, words=words)
     goes_on = context.form.get("then") == "rotate"
-    message = "The endpoint is paused. Deliveries wait until you resume it."
+    message = _("Endpoint paused. Deliveries wait until you resume it.")
     return context.redirect(_path(sub_id, "/rotate" if goes_on else ""), message)
 
 
 async def resume(context: PageContext) -> web.StreamResponse:
     sub_id = context.number("sub_id")
     await context.rpcs.call(RESUME, pb.ResumeSubscriptionRequest(sub_id=sub_id, idempotency_key=context.form_token))
-    return context.redirect(_path(sub_id), "The endpoint is resumed. What is due goes with the next sweep.")
+    return context.redirect(_path(sub_id), _("Endpoint resumed. Waiting deliveries are attempted with the next sweep."))
 
 
 # The secret
@@ -288,7 +288,7 @@ async def check(context: PageContext) -> web.StreamResponse:
     body = text.rstrip("\n")
     sent_check = SignatureCheck(signature, text)
     if not signature:
-        return await _check(context, replace(sent_check, errors={"signature": "The header is missing."}), 422)
+        return await _check(context, replace(sent_check, errors={"signature": _("Enter the header.")}), 422)
     request = pb.CheckSignatureRequest(sub_id=context.number("sub_id"), signature=signature, body=body.encode())
     try:
         answer = await context.rpcs.call(CHECK, request)
@@ -317,11 +317,11 @@ def _period(
                 date = datetime.date.fromisoformat(chosen[name]) + datetime.timedelta(days=days)
                 stamp.FromDatetime(datetime.datetime.combine(date, datetime.time(), context.wall.zone))
             except (ValueError, OverflowError):
-                errors[name] = "A day is like 2026-11-22."
+                errors[name] = _("Enter a date such as 2026-11-22.")
     if chosen["event"] in dict(words.EVENTS):
         request.event = chosen["event"]
     elif chosen["event"]:
-        errors["event"] = "That is none of the events."
+        errors["event"] = _("Choose one of the events.")
     return request, chosen, errors
 
 

@@ -16,6 +16,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
+from console.kit.texts import _, ngettext
 from console.kit.times import apart, count
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
@@ -146,7 +147,7 @@ def _request(
     if chosen["kind"] and record:
         request.entity_type, request.entity_id = chosen["kind"], record
     elif chosen["kind"] or chosen["id"]:
-        errors.append("A record is its kind and its id, for example ticket and 41.")
+        errors.append(_("Enter a record's kind and ID, for example ticket and 41."))
     before = context.query.get("before", "")
     if filters.is_event_id(before):
         request.before_event_id = before
@@ -194,11 +195,11 @@ class Extra:
 
 
 EXTRA_WORDS = {
-    "retry": "retried it",
-    "manual": "attempted it now",
-    "resend": "sent it again",
-    "test": "sent a test",
-    "replay": "replayed it",
+    "retry": _("retried"),
+    "manual": _("attempted now"),
+    "resend": _("resent"),
+    "test": _("sent a test"),
+    "replay": _("replayed"),
 }
 
 
@@ -208,7 +209,9 @@ def ladder(delivery: pb.Delivery) -> Sequence[Step]:
     steps = []
     for attempt in attempts:
         after = "" if attempt is attempts[0] else _after(attempt, attempts[0])
-        title = attempt_words.answer(attempt) + (", parked" if attempt_words.state_of(attempt) == PARKED else "")
+        title = attempt_words.answer(attempt)
+        if attempt_words.state_of(attempt) == PARKED:
+            title += ", " + _("needs retry")
         tone = "ok" if attempt_words.is_success(attempt) else "no"
         steps.append(Step(tone, title, (after, attempt_words.seconds(attempt.duration_milliseconds)), attempt.number))
     state = attempt_words.state_of(delivery)
@@ -216,9 +219,9 @@ def ladder(delivery: pb.Delivery) -> Sequence[Step]:
     for index in range(remaining):
         if index == 0:
             held = attempt_words.HELD.get(delivery.held_by, "")
-            steps.append(Step("next", "Next" if not held else "Held", (held,), due_at=delivery.due_at))
+            steps.append(Step("next", _("Next") if not held else _("On hold"), (held,), due_at=delivery.due_at))
         else:
-            steps.append(Step("", "Later", ("if that one fails",)))
+            steps.append(Step("", _("Later"), (_("if that fails"),)))
     return steps
 
 
@@ -230,13 +233,13 @@ def _after(attempt: pb.Attempt, first: pb.Attempt) -> str:
     """ "after 4 hours", to the nearest hour where it is one."""
     lasted = attempt.started_at.seconds - first.started_at.seconds
     if lasted >= 3600:
-        return f"after {count(round(lasted / 3600), 'hour')}"
-    return f"after {apart(lasted)}"
+        return _("after %(time)s") % {"time": count(round(lasted / 3600), "hour")}
+    return _("after %(time)s") % {"time": apart(lasted)}
 
 
 def extras(delivery: pb.Delivery) -> Sequence[Extra]:
     return [
-        Extra(attempt, EXTRA_WORDS.get(attempt_words.cause_of(attempt), "tried it, and could not send"))
+        Extra(attempt, EXTRA_WORDS.get(attempt_words.cause_of(attempt), _("could not send")))
         for attempt in delivery.attempts
         if not is_step(attempt)
     ]
@@ -258,7 +261,7 @@ def spans(attempt: pb.Attempt) -> Sequence[tuple[str, float, float]]:
         at = max(at, attempt.first_byte_milliseconds)
         rows.append(("rest", at, max(0, attempt.duration_milliseconds - at)))
     elif rows:
-        rows.append(("no answer", at, max(0, attempt.duration_milliseconds - at)))
+        rows.append((_("no response"), at, max(0, attempt.duration_milliseconds - at)))
     return rows
 
 
@@ -391,25 +394,25 @@ async def _attempt(context: PageContext, rpc: str, request: Any) -> web.StreamRe
     except Refusal as refusal:
         if refusal.status == 404:
             raise
-        return context.redirect(path, f"Nothing was sent. {refusal.message}")
+        return context.redirect(path, _(_("Nothing was sent.")) + f" {refusal.message}")
     return context.redirect(path, attempt_sentence(done.delivery))
 
 
 def attempt_sentence(delivery: pb.Delivery) -> str:
     """One sentence about the attempt that was just made."""
     if not delivery.attempts:
-        return "Nothing was sent."
+        return _("Nothing was sent.")
     last = delivery.attempts[-1]
     name = delivery.event
     words = f"{attempt_words.answer(last)} after {attempt_words.seconds(last.duration_milliseconds)}"
     if attempt_words.is_success(last):
-        return f"{name} has arrived: {words}."
+        return _("%(event)s delivered: %(answer)s.") % {"event": name, "answer": words}
     consequence = {
-        PARKED: "It stays parked.",
-        WAITING: "It waits for its next date as before.",
-        SUCCEEDED: "It had arrived before, and counts as delivered.",
+        PARKED: _("It still needs a retry."),
+        WAITING: _("Its next scheduled attempt has not changed."),
+        SUCCEEDED: _("It was delivered before and still counts as delivered."),
     }.get(attempt_words.state_of(delivery), "")
-    return f"{name} did not arrive: {words}. {consequence}".strip()
+    return _("%(event)s failed: %(answer)s.") % {"event": name, "answer": words} + f" {consequence}".strip()
 
 
 async def retry_selected(context: PageContext) -> web.StreamResponse:
@@ -420,18 +423,22 @@ async def retry_selected(context: PageContext) -> web.StreamResponse:
         :SELECTED_MAX
     ]
     if not event_ids:
-        return context.redirect(back, "Nothing was retried: select deliveries first.")
+        return context.redirect(back, _("Nothing was retried. Select deliveries first."))
     request = pb.RetryParkedRequest(sub_id=sub_id, idempotency_key=context.form_token, event_ids=event_ids)
     try:
         done = await context.rpcs.call(RETRY_PARKED, request)
     except Refusal as refusal:
         if refusal.status == 404:
             raise
-        return context.redirect(back, f"Nothing was retried. {refusal.message}")
+        return context.redirect(back, _("Nothing was retried.") + f" {refusal.message}")
     return context.redirect(
         back,
-        f"{count(done.deliveries, 'delivery')} {'is' if done.deliveries == 1 else 'are'} due: the next sweep sends"
-        f" {'it' if done.deliveries == 1 else 'them'}."
+        ngettext(
+            "%(num)s delivery queued for the next sweep.",
+            "%(num)s deliveries queued for the next sweep.",
+            done.deliveries,
+        )
+        % {"num": f"{done.deliveries:,}"}
         if done.deliveries
-        else "None of them is parked any more.",
+        else _("None of them needs a retry any more."),
     )

@@ -18,6 +18,7 @@ from console.kit.context import PageContext
 from console.kit.links import with_query
 from console.kit.names import RPC as NAMES
 from console.kit.names import Names, names_of
+from console.kit.texts import _
 from console.kit.times import Wall, clock, day
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -125,7 +126,7 @@ def _parked_of(kept: Panel[pb.CountDeliveriesResponse], wall: Wall) -> str:
         return ""
     first, last = (wall.local(at) or wall.now for at in (kept.value.first_made_at, kept.value.last_made_at))
     if first.date() == last.date():
-        return f"of {first:%a} {first.day} {first:%b}"
+        return _("of %(day)s") % {"day": f"{first:%a} {first.day} {first:%b}"}
     return f"of {first.day} {first:%b} to {last.day} {last:%b}"
 
 
@@ -161,7 +162,7 @@ def _label(at: datetime.datetime, unit: str) -> str:
 def _marks(steps: Sequence[tuple[datetime.datetime, int, int]], unit: str) -> list[tuple[int, str]]:
     """The first column, and each at which a day, or with days a week, begins."""
     marks: list[tuple[int, str]] = []
-    for index, (at, _, _) in enumerate(steps):
+    for index, (at, *_counts) in enumerate(steps):
         begins = at.weekday() == 0 if unit == "day" else index > 0 and steps[index - 1][0].date() != at.date()
         if index == 0:
             marks.append((0, f"{at:%a} {at.day} {at:%b}" if unit == "day" else f"{at:%a} {at.day}, {clock(at)}"))

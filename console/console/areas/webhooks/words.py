@@ -9,22 +9,23 @@ from urllib.parse import urlsplit
 
 from console.kit import attempt_words
 from console.kit.records import Record
-from console.kit.times import Wall, apart, count
+from console.kit.texts import _, ngettext
+from console.kit.times import Wall, apart
 from makeready.common.v1 import audit_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 
 # The ten keys that a subscription can name (spec 6.1), by the record that they are about.
 EVENTS: Sequence[tuple[str, str]] = (
-    ("ticket.created", "a ticket was opened"),
-    ("ticket.status_changed", "a ticket has another status"),
-    ("ticket.stale", "a ticket was quiet for too long"),
-    ("turn.status_changed", "a unit has another status"),
-    ("turn.schedule_changed", "a unit is ready on another day"),
-    ("turn.task.stale", "a make-ready task is late"),
-    ("pm.stale", "planned upkeep is late"),
-    ("inspection.stale", "an inspection is late"),
-    ("property.notice.published", "a notice was published"),
-    ("vendor.hold", "a vendor was put on hold or taken off it"),
+    ("ticket.created", _("ticket opened")),
+    ("ticket.status_changed", _("ticket status changed")),
+    ("ticket.stale", _("ticket response overdue")),
+    ("turn.status_changed", _("unit status changed")),
+    ("turn.schedule_changed", _("ready date changed")),
+    ("turn.task.stale", _("make-ready task overdue")),
+    ("pm.stale", _("preventive maintenance overdue")),
+    ("inspection.stale", _("inspection overdue")),
+    ("property.notice.published", _("notice published")),
+    ("vendor.hold", _("vendor hold placed")),
 )
 
 
@@ -66,53 +67,47 @@ def trouble(
     goes, if that is known; paused_by: the name of who paused it.
     """
     undelivered = subscription.undelivered
-    waits = f"{count(undelivered.waiting, 'delivery')} {'waits' if undelivered.waiting == 1 else 'wait'}"
+    waits = ngettext("%(num)s delivery waiting", "%(num)s deliveries waiting", undelivered.waiting)
+    waits %= {"num": f"{undelivered.waiting:,}"}
     if not subscription.company_active:
-        return Trouble("amber", "lock", "The company is inactive.", [f"{waits} until it is active again."])
+        until = _("%(waiting)s until it is active again.") % {"waiting": waits}
+        return Trouble("amber", "lock", _("The company is inactive."), [until])
     if subscription.health == "paused":
         since = wall.text(subscription.paused_at) if subscription.HasField("paused_at") else ""
-        sentence = "It is paused" + (f" since {since}" if since else "") + (f", by {paused_by}." if paused_by else ".")
-        consequences = (
-            [f"{waits} until it is resumed."] if undelivered.waiting else ["New events wait until it is resumed."]
-        )
+        sentence = _("Paused since %(when)s") % {"when": since} if since else _("Paused")
+        sentence += f" · {paused_by}." if paused_by else "."
+        consequences = [_("%(waiting)s until you resume it.") % {"waiting": waits}]
+        if not undelivered.waiting:
+            consequences = [_("New events wait until you resume it.")]
         return Trouble("amber", "pause", sentence, [*consequences, *_parked(undelivered.parked, kept_until)], "resume")
     is_failing = subscription.HasField("failing_since")
-    sentence = f"It has failed since {wall.text(subscription.failing_since)}" if is_failing else ""
+    sentence = _("Failing since %(when)s") % {"when": wall.text(subscription.failing_since)} if is_failing else ""
     if sentence:
-        sentence += f", mostly with {failure}." if failure else "."
+        sentence += ", " + _("mostly %(failure)s.") % {"failure": failure} if failure else "."
     if undelivered.parked:
         more = _parked(undelivered.parked, kept_until)
         tone = "red" if is_failing else "amber"
-        return Trouble(tone, "warn", sentence or "It works again.", more, "retry")
+        return Trouble(tone, "warn", sentence or _("It is working again."), more, "retry")
     if not sentence:
         return None
     more = []
-    if undelivered.waiting and undelivered.HasField("next_due_at"):
-        more = [f"{waits}; the next attempt is due {_when(undelivered, wall)}."]
+    if undelivered.waiting:
+        more = [f"{waits}."]
     tone = "red" if subscription.health == "dead_lettered" else "amber"
     return Trouble(tone, "warn", sentence, more, "test")
-
-
-def _when(undelivered: pb.Undelivered, wall: Wall) -> str:
-    at = wall.local(undelivered.next_due_at)
-    return "now" if at is None or at <= wall.now else f"at {wall.text(undelivered.next_due_at)}"
 
 
 def _parked(parked: int, kept_until: str) -> Sequence[str]:
     if not parked:
         return ()
-    is_single = parked == 1
-    sentence = f"{count(parked, 'delivery')} {'is' if is_single else 'are'} parked and will not be tried again by "
-    sentence += "itself." if is_single else "themselves."
+    sentence = ngettext("%(num)s delivery needs a retry.", "%(num)s deliveries need a retry.", parked)
+    sentence %= {"num": f"{parked:,}"}
     if not kept_until:
         return (sentence,)
-    return (
-        sentence,
-        f"It is kept until {kept_until}." if is_single else f"The first of them is kept until {kept_until}.",
-    )
+    return (sentence, _("The oldest is kept until %(day)s.") % {"day": kept_until})
 
 
-# Who did what
+# History
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,36 +124,37 @@ def change_of(entry: audit_pb2.AuditEntry) -> Change:
     before, after = _object(entry.before), _object(entry.after)
     event_id = str(after.get("event_id", ""))
     plain = {
-        "subscription.created": "made the endpoint",
-        "subscription.deleted": "deleted the endpoint",
-        "subscription.resumed": "resumed it",
-        "subscription.secret_rotated": "rotated the secret",
-        "subscription.tested": "sent a test",
-        "delivery.retried": "retried a delivery",
-        "delivery.attempted": "attempted a delivery before its date",
-        "delivery.resent": "sent a delivery again",
+        "subscription.created": _("created the endpoint"),
+        "subscription.deleted": _("deleted the endpoint"),
+        "subscription.resumed": _("resumed the endpoint"),
+        "subscription.secret_rotated": _("rotated the secret"),
+        "subscription.tested": _("sent a test"),
+        "delivery.retried": _("retried a delivery"),
+        "delivery.attempted": _("attempted a delivery now"),
+        "delivery.resent": _("resent a delivery"),
     }
     if entry.action in plain:
         return Change(plain[entry.action], event_id)
     if entry.action == "subscription.paused":
         reason = str(after.get("pause_reason") or "")
-        return Change(f"paused it: “{reason}”" if reason else "paused it")
+        return Change(_("paused the endpoint") + (f": “{reason}”" if reason else ""))
     if entry.action == "deliveries.retried" and isinstance(after.get("deliveries"), int):
-        return Change(f"retried {count(after['deliveries'], 'parked delivery')}")
+        words = ngettext("retried %(num)s delivery", "retried %(num)s deliveries", after["deliveries"])
+        return Change(words % {"num": after["deliveries"]})
     if entry.action == "subscription.changed":
-        return Change(f"changed {_changed(before, after)}")
+        return Change(_("changed %(what)s") % {"what": _changed(before, after)})
     return Change(entry.action)
 
 
 def _changed(before: Record, after: Record) -> str:
     parts = []
     if before.get("destination_url") != after.get("destination_url"):
-        parts.append(f"the destination to {after.get('destination_url', '')}")
+        parts.append(_("the URL to %(url)s") % {"url": after.get("destination_url", "")})
     was, now = (set(map(str, state.get("events") or ())) for state in (before, after))
     if was != now:
         names = [f"+ {event}" for event in sorted(now - was)] + [f"- {event}" for event in sorted(was - now)]
-        parts.append(f"the events ({', '.join(names)})")
-    return " and ".join(parts) or "it"
+        parts.append(_("the events (%(events)s)") % {"events": ", ".join(names)})
+    return ", ".join(parts) or _("the endpoint")
 
 
 def _object(data: bytes) -> Record:
@@ -174,47 +170,60 @@ def _object(data: bytes) -> Record:
 
 # The tone, the icon, the verdict and what to do about it. age: of the signature; most: what receivers accept.
 _VERDICTS = {
-    pb.SIGNATURE_VERDICT_GENUINE: ("green", "check", "Genuine.", "The present secret signed these bytes, {age}."),
+    pb.SIGNATURE_VERDICT_GENUINE: (
+        "green",
+        "check",
+        _("Valid signature."),
+        _("Signed with the current secret, {age}."),
+    ),
     pb.SIGNATURE_VERDICT_STALE: (
         "amber",
         "clock",
-        "Stale: it was signed {age}.",
-        "The secret and the body are right. A receiver refuses what is older than {most}: check its clock, and verify"
-        " when the request arrives, not later from a queue.",
+        _("Too old: signed {age}."),
+        _(
+            "The secret and body are correct. Receivers refuse signatures older than {most}: check the receiver's"
+            " clock, and verify when the request arrives, not later from a queue."
+        ),
     ),
     pb.SIGNATURE_VERDICT_RESERIALIZED: (
         "red",
         "x",
-        "The body was written anew.",
-        "The secret is right, and the JSON says the same, but its bytes are others. Verify the raw body, before a"
-        " framework parses it.",
+        _("The body was rewritten."),
+        _(
+            "The secret is correct and the JSON is equal, but its bytes differ. Verify the raw body before a framework"
+            " parses it."
+        ),
     ),
     pb.SIGNATURE_VERDICT_OTHER_BODY: (
         "red",
         "x",
-        "Another body.",
-        "The secret signed the stored body of this event, and this one has other content. Something on the way changes"
-        " it, or header and body are of two requests.",
+        _("Different body."),
+        _(
+            "The signature matches the stored body of this event, but this body differs. Something changes it on the"
+            " way, or the header and the body are from two requests."
+        ),
     ),
     pb.SIGNATURE_VERDICT_MALFORMED: (
         "red",
         "x",
-        "That is no Service-Signature header.",
-        "Its value has the form t=SECONDS,v1=HEX, with 64 hexadecimal digits in lower case.",
+        _("Not a Service-Signature header."),
+        _("The value looks like t=SECONDS,v1=HEX, with 64 lowercase hexadecimal digits."),
     ),
 }
 _WRONG_SECRET = (
     "red",
     "x",
-    "Wrong secret.",
-    "The present secret did not sign this. Compare the first characters of your receiver's secret with those above; "
-    "after a rotation the old secret signs nothing.",
+    _("Wrong secret."),
+    _("Not signed with the current secret. Compare the first characters of your receiver's secret with those above;"
+      " after a rotation the old secret no longer works."),
 )  # fmt: skip
 
 
 def verdict(check: pb.CheckSignatureResponse) -> tuple[str, str, str, str]:
     """The tone, the icon, the verdict and what to do about it."""
     tone, icon, *sentences = _VERDICTS.get(check.verdict, _WRONG_SECRET)
-    age = f"{apart(check.age_seconds)} ago" if check.age_seconds >= 0 else f"{apart(check.age_seconds)} in the future"
+    age = (_("%(time)s ago") if check.age_seconds >= 0 else _("%(time)s in the future")) % {
+        "time": apart(check.age_seconds)
+    }
     title, advice = (sentence.format(age=age, most=apart(check.age_seconds_max)) for sentence in sentences)
     return tone, icon, title, advice
