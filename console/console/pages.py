@@ -464,5 +464,6 @@ PAGES = (
     Page("POST", "/account/totp/remove", account.remove_totp, PEOPLE, (account.REMOVE_TOTP, *account.SHOWS), due=True),
     Page("POST", "/account/recovery-codes", account.make_codes, PEOPLE, (account.CODES, *account.SHOWS), due=True),
     Page("POST", "/account/sessions/end", account.end_session, PEOPLE, (account.END, *account.SHOWS), due=True),
+    Page("POST", "/account/shortcuts", account.set_shortcuts, PEOPLE, due=True),
     Page("POST", "/account/theme", account.set_theme, PEOPLE, due=True),
 )  # fmt: skip

@@ -31,6 +31,7 @@ from console.saved_views import SavedViews
 
 COOKIE_YEAR = 365 * 86400
 THEME_COOKIE = "__Host-makeready-theme"
+SHORTCUTS_COOKIE = "__Host-makeready-shortcuts"
 THEMES = ("auto", "light", "dark")
 
 # What has the real clock in a sandbox too: sessions, keys, requests, imports, the audit log, settings.
@@ -146,6 +147,11 @@ class PageContext:
         """How the person wants pages: one of THEMES."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
         return theme if theme in THEMES else "auto"
+
+    @property
+    def has_shortcuts(self) -> bool:
+        """Whether single characters are shortcuts, unless the person has turned them off (WCAG 2.1.4)."""
+        return self.request.cookies.get(SHORTCUTS_COOKIE) != "off"
 
     # What the page is made of
 

@@ -17,6 +17,13 @@ MENU = (
     *("API keys", "Webhooks", "Events", "API requests", "Clock", "Imports"),
     *("Settings", "Sandboxes", "Administrators", "Audit log"),
 )
+# The key that goes there after "g".
+KEYS = {
+    "Home": "h", "Tickets": "t", "Turn board": "b", "Inspections": "i", "Preventive maintenance": "m", "Notices": "n",
+    "Reports": "r", "Properties": "p", "Units": "u", "Assets": "a", "Meters": "e", "Vendors": "v", "Staff": "s",
+    "API keys": "k", "Webhooks": "w", "Events": "d", "API requests": "q", "Clock": "c", "Imports": "o", "Settings": "g",
+    "Sandboxes": "x", "Administrators": "j", "Audit log": "l",
+}  # fmt: skip
 SHORTCUTS = ("/", "/tickets", "/board")
 # Where a shortcut leads a member of staff to their own part: its words and its path.
 STAFF_SHORTCUTS = {"/tickets": ("My work", "/tickets?view=mine")}
@@ -48,6 +55,11 @@ class Entry:
     words: str
     icon: str
     address: str
+
+    @property
+    def key(self) -> str:
+        """The key that goes there after "g"; empty if there is none."""
+        return KEYS.get(self.words, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from aiohttp import web
 
 FOLDER = Path(__file__).resolve().parents[1] / "static"
 PREFIX = "/static/"
-PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js", "offline.js")
+PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js", "offline.js", "keyboard.js")
 WORKER_SCRIPT = "worker.js"
 """Our own scripts of each page, which are served as one file: PAGE_SCRIPT."""
 PAGE_SCRIPT = "pages.js"
@@ -42,7 +43,7 @@ class Statics:
             name = file.relative_to(folder).as_posix()
             if file.suffix in TYPES and name not in (*PAGE_SCRIPTS, WORKER_SCRIPT):
                 self._add(name, file.read_bytes())
-        scripts = [(folder / name).read_bytes() for name in PAGE_SCRIPTS if (folder / name).exists()]
+        scripts = [_lean((folder / name).read_bytes()) for name in PAGE_SCRIPTS if (folder / name).exists()]
         self._add(PAGE_SCRIPT, b"".join(scripts))
         self.by_path = {file.path: file for file in self._by_name.values()}
 
@@ -67,6 +68,11 @@ class Statics:
         if accepts_gzip(request):
             return web.Response(body=file.compressed, headers={**headers, "Content-Encoding": "gzip"})
         return web.Response(body=file.plain, headers=headers)
+
+
+def _lean(script: bytes) -> bytes:
+    """A script of ours without its indentation and its lines of comment. None has a text of several lines."""
+    return re.sub(rb"(?m)^ *//.*\n|^ +", b"", script)
 
 
 def accepts_gzip(request: web.Request) -> bool:

@@ -64,15 +64,6 @@
     if (event.key === "Enter" && event.target.closest(".picker input[type=search]")) event.preventDefault();
   });
 
-  // "/" goes to the search, where a page has one.
-  document.addEventListener("keydown", (event) => {
-    const field = document.querySelector("input[type=search]");
-    const typing = event.target.closest("input, textarea, select, [contenteditable]");
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || typing || !field) return;
-    event.preventDefault();
-    field.focus();
-  });
-
   // A session that nothing is done with ends. Two minutes before, the page says so, and a button goes on.
   const warning = document.getElementById("idle");
   const idle = Number(document.body.dataset.idleSeconds) * 1000;

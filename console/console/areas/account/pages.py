@@ -13,7 +13,7 @@ from markupsafe import Markup
 from chassis.refusals import Refusal
 from console.kit import confirming
 from console.kit.calls import together
-from console.kit.context import COOKIE_YEAR, THEME_COOKIE, THEMES, PageContext
+from console.kit.context import COOKIE_YEAR, SHORTCUTS_COOKIE, THEME_COOKIE, THEMES, PageContext
 from console.kit.sending import needs_confirmation
 from console.kit.texts import _
 from makeready.identity.v1 import accounts_pb2 as pb
@@ -156,6 +156,12 @@ async def end_session(context: PageContext) -> web.StreamResponse:
     if number.isascii() and number.isdigit() and len(number) < 19:
         request = pb.EndSessionRequest(session_id=int(number))
     return await _done(context, END, request, "sessions", _("Session ended."))
+
+
+async def set_shortcuts(context: PageContext) -> web.StreamResponse:
+    is_on = context.form.get("shortcuts") == "1"
+    context.cookies[SHORTCUTS_COOKIE] = ("", 0) if is_on else ("off", COOKIE_YEAR)
+    return context.redirect(f"{PATH}#keyboard", _("Shortcuts are on.") if is_on else _("Shortcuts are off."))
 
 
 async def set_theme(context: PageContext) -> web.StreamResponse:
