@@ -8,6 +8,7 @@ from typing import Any
 
 from chassis.auth.identity import Identity
 from makeready.common.v1.documents_pb2 import Document
+from makeready.occupancy.v1 import turn_reports_pb2 as turns_pb
 from makeready.tickets.v1 import ticket_reports_pb2 as pb
 
 MEASURES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -19,6 +20,17 @@ MEASURES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("reopened", "count", "times"),
         ("on_hold", "duration", "minutes"),
         ("backlog", "level", "tickets"),
+    ),
+    "turns": (
+        ("moved_out", "count", "turns"),
+        ("ready", "duration", "days"),
+        ("notice_to_ready", "duration", "days"),
+        ("moved_in", "duration", "days"),
+        ("ready_to_move_in", "duration", "days"),
+        ("not_ready", "duration", "days"),
+        ("down", "duration", "days"),
+        ("task_completed", "duration", "days"),
+        ("vacant", "level", "units"),
     ),
     "vendors": (
         ("assigned", "count", "tickets"),
@@ -95,8 +107,14 @@ def _vendors(request: pb.GetVendorReportRequest, who: Identity) -> pb.GetVendorR
     return pb.GetVendorReportResponse(document=Document(json=_report("vendors", names, who, request)))
 
 
+def _turns(request: turns_pb.GetTurnReportRequest, who: Identity) -> turns_pb.GetTurnReportResponse:
+    names = {1: "property", 2: "task_type"}
+    return turns_pb.GetTurnReportResponse(document=Document(json=_report("turns", names, who, request)))
+
+
 def report_answers() -> dict[str, Any]:
     return {
+        "occupancy.TurnReportsService/GetTurnReport": _turns,
         "tickets.TicketReportsService/GetTicketReport": _tickets,
         "tickets.TicketReportsService/GetVendorReport": _vendors,
     }

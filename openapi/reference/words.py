@@ -173,6 +173,11 @@ OTHERS = {
         "How many tickets vendors got in some months, how soon they responded and completed them, and how long these "
         "were on hold: in all, by month or day, and by group. See `GET /reports/tickets`.",
     ),
+    "GET /reports/turns": (
+        "Report on turns",
+        "How many residents moved out in some months, how long units took from the move-out to ready and to the next "
+        "move-in, and where the days went: in all, by month or day, and by group. See `GET /reports/tickets`.",
+    ),
     "GET /events": (
         "Follow events",
         "The company's events of 30 days in the order in which they were stored: the envelopes that deliveries carry, "
@@ -246,6 +251,7 @@ FETCHED = {
     "/requests/{request_id}": "LoggedRequestBodies",
     "/reports/tickets": "Report",
     "/reports/vendors": "Report",
+    "/reports/turns": "Report",
     "/sandbox/clock": "SandboxClock",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
@@ -297,12 +303,14 @@ FILTERS = {
     "to_month": "The last month, as 2026-03. Left out: the present one.",
     "bucket": "The length of `buckets`, `month` if left out. Any other value is refused with 422.",
     "group_by": "What the records of a group have in common. Left out: no groups. Any other value is refused with 422.",
+    "/reports/turns group_by": "What the turns of a group have in common, or their tasks: `task_type` has figures of "
+    "`task_completed` alone. Left out: no groups. Any other value is refused with 422.",
     "/reports/vendors group_by": "What the tickets of a group have in common, such as their vendor. Left out: no "
     "groups. Any other value is refused with 422.",
     "state": "Only deliveries in this state. Any other value is refused with 422.",
     **{
         f"/reports/{name} property_id": "Only records of the property with this id. An unknown id answers 404."
-        for name in ("tickets", "vendors")
+        for name in ("tickets", "vendors", "turns")
     },
     "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
     "carry a UTC offset.",

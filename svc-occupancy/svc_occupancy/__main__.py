@@ -6,6 +6,7 @@ from chassis.app.process import run_process
 from chassis.app.server import App
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
+from chassis.reports.reading import ReportReader
 from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import (
     parties_pb2,
@@ -13,6 +14,7 @@ from makeready.occupancy.v1 import (
     residency_commands_pb2,
     resident_search_pb2,
     turn_board_pb2,
+    turn_reports_pb2,
     turn_tasks_pb2,
     turn_templates_pb2,
     turns_pb2,
@@ -22,6 +24,8 @@ from svc_occupancy.backfill_property import PropertyBackfill
 from svc_occupancy.board.commands import TurnBoardService
 from svc_occupancy.replicas import consumers
 from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.reports import queries as report_queries
+from svc_occupancy.reports.service import TurnReportsService
 from svc_occupancy.residencies.commands import ResidencyCommandsService
 from svc_occupancy.residencies.forgetting import PartiesService, removed_words
 from svc_occupancy.residencies.service import ResidenciesService
@@ -79,6 +83,9 @@ def assemble(settings: config.Config) -> App:
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
     templates = TurnTemplatesService(app.database, commands, fetcher)
     app.serve(turn_templates_pb2.DESCRIPTOR.services_by_name["TurnTemplatesService"], templates)
+    keepers = app.reports(schema.reports, report_queries.SOURCE)
+    reader = ReportReader(app.database, schema.reports.figure, schema.company, clocks, report_queries.names, keepers)
+    app.serve(turn_reports_pb2.DESCRIPTOR.services_by_name["TurnReportsService"], TurnReportsService(reader))
     turnovers = Turnovers(app.database, commands.audit, outbox, turns)
     stale = stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url))
     app.sweeps(turnovers, stale, PropertyBackfill(app.database))

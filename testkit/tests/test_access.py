@@ -101,6 +101,7 @@ AS_INTEGRATION = {
     "MetersService/ListReadings": "read",
     "TicketReportsService/GetTicketReport": "read",
     "TicketReportsService/GetVendorReport": "read",
+    "TurnReportsService/GetTurnReport": "read",
     "MetersService/ListReadingChanges": "read",
     "MetersService/ListReadingsOfAllMeters": "read",
 } | {

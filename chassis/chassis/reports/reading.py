@@ -50,14 +50,22 @@ class Measure:
 
 @dataclass(frozen=True)
 class ReportDefinition:
-    """A report of a context. ranked_by: the measure by whose count groups are chosen and ordered. dimensions: those by
-    which people may group, with the enum's number; named: those whose values are ids of records with names."""
+    """A report of a context.
+
+    ranked_by: the measure by whose count groups are chosen and ordered; ranks: another one, for some dimensions.
+    dimensions: those by which people may group, with the enum's number; named: those whose values are ids of records
+    with names.
+    """
 
     name: str
     measures: Sequence[Measure]
     ranked_by: str
     dimensions: Mapping[int, str]
     named: frozenset[str] = field(default=frozenset({PROPERTY}))
+    ranks: Mapping[str, str] = field(default_factory=dict)
+
+    def rank_of(self, dimension: str) -> str:
+        return self.ranks.get(dimension, self.ranked_by)
 
     def names(self, *kinds: str) -> list[str]:
         return [measure.name for measure in self.measures if measure.kind in kinds]
@@ -265,7 +273,10 @@ class _Reading:
         period = self._period
         key = {**self._key, "grain": MONTH, "dimension": dimension, "until": period.until}
         ranked = await self._connection.rows(
-            self._statements.values, **key, since=period.since, measures=[self._report.ranked_by]
+            self._statements.values,
+            **key,
+            since=period.since,
+            measures=[self._report.ranks.get(dimension, self._report.ranked_by)],
         )
         ranks = {row["value"]: row["amount"] for row in ranked}
         if self._levels:

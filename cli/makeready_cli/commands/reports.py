@@ -10,6 +10,7 @@ import msgspec
 from chassis.auth.clients import ServiceUnavailable
 from chassis.reports.records import COLUMNS, Report, ReportFigure, rows_of
 from makeready.common.v1 import reports_pb2 as pb
+from makeready.occupancy.v1 import turn_reports_pb2
 from makeready.tickets.v1 import ticket_reports_pb2
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company, is_unknown, unavailable_message
@@ -20,6 +21,7 @@ from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
 _TICKETS = ticket_reports_pb2.DESCRIPTOR.services_by_name["TicketReportsService"].methods_by_name
+_TURNS = turn_reports_pb2.DESCRIPTOR.services_by_name["TurnReportsService"].methods_by_name
 CSV = "print CSV, with a row for each figure of each month, day and group"
 PART_SECONDS = 120.0
 
@@ -32,6 +34,7 @@ def add(commands: Commands) -> None:
             RpcCommand(name, rpc, brief, flags={"--csv": CSV}, answer=_answer)
             for name, rpc, brief in (
                 ("tickets", _TICKETS["GetTicketReport"], "report on tickets: response, completion, backlog"),
+                ("turns", _TURNS["GetTurnReport"], "report on turns: days to ready and to the move-in"),
                 ("vendors", _TICKETS["GetVendorReport"], "report on vendors: response, completion, time on hold"),
             )
         ),

@@ -82,6 +82,7 @@ ROUTES = (
     Route("GET", "/staff", "identity.StaffService/ListMembers"),
     Route("GET", "/reports/tickets", "tickets.TicketReportsService/GetTicketReport"),
     Route("GET", "/reports/vendors", "tickets.TicketReportsService/GetVendorReport"),
+    Route("GET", "/reports/turns", "occupancy.TurnReportsService/GetTurnReport"),
     Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
     Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),
     Route("GET", "/changes/units", "catalog.UnitsService/ListUnitChanges"),

@@ -70,6 +70,8 @@ export type TicketSource =
   "api" | "staff" | "resident_portal" | "inspection" | "import";
 export type TicketStatus =
   "Open" | "In Progress" | "On Hold" | "Completed" | "Cancelled";
+export type TurnReportGroupBy =
+  "property" | "task_type";
 export type TurnSource =
   "api" | "staff" | "import";
 export type TurnStatus =

@@ -528,6 +528,33 @@ export class Reports extends Resource {
   ): Promise<Answered<models.Report>> {
     return this.client.call({ method: "GET", path: "/reports/vendors", query, options });
   }
+
+  /**
+   * Report on turns.
+   *
+   * How many residents moved out in some months, how long units took from the move-out to ready and to the next
+   * move-in, and where the days went: in all, by month or day, and by group. See `GET /reports/tickets`.
+   *
+   * @param query.from_month The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left
+   *   out: 12 months that end with the last one, or by day that month alone.
+   * @param query.to_month The last month, as 2026-03. Left out: the present one.
+   * @param query.property_id Only records of the property with this id. An unknown id answers 404.
+   * @param query.bucket The length of `buckets`, `month` if left out. Any other value is refused with 422.
+   * @param query.group_by What the turns of a group have in common, or their tasks: `task_type` has figures of
+   *   `task_completed` alone. Left out: no groups. Any other value is refused with 422.
+   */
+  turns(
+    query: {
+      from_month?: string | undefined;
+      to_month?: string | undefined;
+      property_id?: number | undefined;
+      bucket?: models.ReportBucket | undefined;
+      group_by?: models.TurnReportGroupBy | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Promise<Answered<models.Report>> {
+    return this.client.call({ method: "GET", path: "/reports/turns", query, options });
+  }
 }
 
 /** `client.changes`. */

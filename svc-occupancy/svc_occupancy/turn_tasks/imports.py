@@ -53,6 +53,7 @@ class TaskImport:
 
         batch.each(examine)
         await batch.save(connection, queries.TASKS, {})
+        connection.changed.update((batch.company_id, "unit", unit_id) for unit_id, _ in places.values())
         return References()
 
 

@@ -64,6 +64,7 @@ class TurnImport:
             line.values["planned_version"] = _planned_version(line)
         await import_queries.close(connection, batch.company_id, replaced)
         saved = await batch.save(connection, import_queries.TURNS, {})
+        connection.changed.update((batch.company_id, "unit", unit_id) for unit_id in unit_ids)
         another_row = [unit.id for unit in units.values() if unit.has_another_row]
         await put_in_row(connection, batch.company_id, another_row)
         after = {state.unit_id: state.version for state in changed}

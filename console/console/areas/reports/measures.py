@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.kit.texts import _
+from makeready.occupancy.v1 import turn_reports_pb2 as turns_pb
 from makeready.tickets.v1 import ticket_reports_pb2 as tickets_pb
 
 
@@ -115,7 +116,38 @@ VENDORS = ReportView(
     ("assigned", "vendor_response", "vendor_completion", "vendor_backlog"),
     present="vendor_backlog",
 )
-REPORTS = (TICKETS, VENDORS)
+TURNS = ReportView(
+    "turns",
+    _("Turns"),
+    _("How many days units take from the move-out to ready and to the next move-in, and where the days go."),
+    "occupancy.TurnReportsService/GetTurnReport",
+    turns_pb.GetTurnReportRequest,
+    {
+        "moved_out": _("Moved out"),
+        "ready": _("Move-out to ready"),
+        "notice_to_ready": _("Notice to ready"),
+        "moved_in": _("Move-out to move-in"),
+        "ready_to_move_in": _("Ready to move-in"),
+        "not_ready": _("Vacant Not Ready"),
+        "down": _("Down"),
+        "task_completed": _("Task completed"),
+        "vacant": _("Vacant units"),
+    },
+    (
+        ChartOf(_("Moved out and moved in"), "moved_in", "moved_out", _("Moved in")),
+        ChartOf(_("Vacant units"), "vacant"),
+        ChartOf(_("Days from move-out to ready"), "ready"),
+        ChartOf(_("Days from move-out to move-in"), "moved_in"),
+        ChartOf(_("Days from notice to ready"), "notice_to_ready"),
+        ChartOf(_("Days from ready to move-in"), "ready_to_move_in"),
+        ChartOf(_("Days Vacant Not Ready"), "not_ready"),
+        ChartOf(_("Days from move-out to a completed task"), "task_completed"),
+    ),
+    {"property": _("Property"), "task_type": _("Task")},
+    ("moved_out", "ready", "moved_in", "ready_to_move_in", "task_completed", "vacant"),
+    ("moved_out", "ready", "notice_to_ready", "moved_in", "ready_to_move_in", "vacant"),
+)
+REPORTS = (TICKETS, TURNS, VENDORS)
 
 QUESTIONS = (
     (_("Which property has the most work?"), "/reports/tickets?group_by=property#groups"),
@@ -127,6 +159,9 @@ QUESTIONS = (
     (_("What work comes back?"), "/reports/tickets?group_by=category&sort=reopened#groups"),
     (_("Which vendor is slow?"), "/reports/vendors?group_by=vendor&sort=vendor_completion#groups"),
     (_("Which vendor has the most open work?"), "/reports/vendors?group_by=vendor&sort=vendor_backlog#groups"),
+    (_("How long from notice to ready?"), "/reports/turns#notice_to_ready"),
+    (_("Where are units vacant longest?"), "/reports/turns?group_by=property&sort=moved_in#groups"),
+    (_("Which make-ready task holds units up?"), "/reports/turns?group_by=task_type&sort=task_completed#groups"),
     (_("What is overdue?"), "/tickets?view=waiting"),
 )
 """What managers ask, and where the answer stands."""
