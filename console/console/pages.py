@@ -283,7 +283,7 @@ PAGES = (
     Page("POST", "/meters/{meter_id}/edit", meter_forms.edit, ADMINISTRATORS, (meter_forms.UPDATE, meters.GET)),
     Page("GET", "/meters/{meter_id}/readings/new", meter_forms.show_record, PEOPLE, (meters.GET, meters.READINGS)),
     Page("POST", "/meters/{meter_id}/readings/new", meter_forms.record_reading, PEOPLE,
-         (meter_forms.RECORD, meters.GET)),
+         (meter_forms.RECORD, meters.GET, meters.READINGS)),
     Page("GET", "/meters/{meter_id}/readings/{reading_id}", meter_forms.show_correct, PEOPLE,
          (meters.GET, meter_forms.READING)),
     Page("POST", "/meters/{meter_id}/readings/{reading_id}", meter_forms.correct, PEOPLE,

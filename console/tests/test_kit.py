@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import MultiDict, MultiDictProxy
 
 from chassis.refusals import Refusal
 from chassis.writes.idempotency import KEY_CHARACTERS_MAX
-from console.areas.company.audit import changes_of, merged, next_cursor, read_cursor
+from console.areas.company.audit import changes_of, doing, merged, next_cursor, read_cursor
 from console.areas.keys.pages import usage_by_key
-from console.kit import browser_secret, charts, csv_files, flash, form_tokens, links, texts, times
+from console.kit import attempt_words, browser_secret, charts, csv_files, flash, form_tokens, links, texts, times
 from console.kit.browser_secret import BrowserSecret, renewed
 from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, BrowserSession
 from console.kit.context import Page, PageContext, Site
@@ -68,6 +69,28 @@ def test_a_text_of_a_template_escapes_its_values_alone() -> None:
         "Assign to <b>&lt;i&gt;Dana&lt;/i&gt;</b> 2 tickets of &lt;i&gt;Dana&lt;/i&gt; by &lt;i&gt;Dana&lt;/i&gt;"
     )
     assert texts.ngettext("%(num)s ticket", "%(num)s tickets", 1) % {"num": 1} == "1 ticket"
+
+
+def test_an_attempt_is_made_with_the_next_sweep_on_the_hour() -> None:
+    """A date that a delivery has had since 3:31 is no hour at which anything happens (spec 6.3)."""
+    now = datetime.datetime(2026, 11, 22, 15, 40, tzinfo=datetime.UTC)
+    hours = []
+    for hour, minute in ((15, 31), (15, 59), (16, 0), (16, 31), (3, 0)):
+        due = Timestamp()
+        due.FromDatetime(datetime.datetime(2026, 11, 22, hour, minute, tzinfo=datetime.UTC))
+        hours.append(attempt_words.sweep_of(due, now).hour)
+    assert hours == [16, 16, 16, 17, 16]
+
+
+def test_an_action_reads_well_before_its_record() -> None:
+    words = [doing(action) for action in (
+        "unit.contacts_viewed", "session.started", "key.minted", "ticket.status_changed", "inspection.row_failed",
+        "subscription.tested", "ticket.opened",
+    )]  # fmt: skip
+    assert words == [
+        "viewed contacts of", "signed in", "created", "changed the status of", "failed an item of", "sent a test to",
+        "opened",
+    ]  # fmt: skip
 
 
 @given(st.text(max_size=60))

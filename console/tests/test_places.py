@@ -336,7 +336,10 @@ async def test_staff_record_and_correct_readings_by_the_companys_clock(staff: Br
     stubs.answers["catalog.MeterCommandsService/RecordReading"] = done
     reply = await staff.get("/meters/31/readings/new")
     assert 'value="2026-11-01T01:00"' in reply.text, "the new period begins where the last one ended"
-    reply = await staff.send("/meters/31/readings/new", period_end="2026-12-01T00:00", consumption="1,250.5")
+    slip = await staff.send("/meters/31/readings/new", period_end="2026-12-01T00:00", consumption="290,000")
+    assert slip.status == 422 and "290,000 kWh for this period is unusual" in slip.words
+    assert not stubs.called("catalog.MeterCommandsService/RecordReading")
+    reply = await staff.send("/meters/31/readings/new", consumption="1,250.5")
     assert reply.headers["Location"] == "/meters/31#reading-7"
     (sent,) = stubs.called("catalog.MeterCommandsService/RecordReading")
     assert (sent.period_start, sent.period_end) == ("2026-11-01T01:00:00-04:00", "2026-12-01T00:00:00-05:00")

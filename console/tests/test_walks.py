@@ -503,7 +503,7 @@ async def test_the_audit_of_a_record_is_for_those_who_may_open_it(
     ]
     assert sorted(calls) == [("svc-catalog", "unit", 17), ("svc-occupancy", "unit", 17)]
     reply = await administrator.get("/audit/panel?kind=key&id=2")
-    assert "Dana Adler · minted" in reply.words and "Leasing sync" in reply.words
+    assert "Dana Adler · created" in reply.words and "Leasing sync" in reply.words
     assert "Just now" not in (await staff.get("/")).words
 
 
@@ -517,7 +517,7 @@ async def test_the_first_page_counts_what_each_area_counts(administrator: Browse
     reply = await administrator.get("/")
     urgent = [need for need in home.NEED.finditer(reply.text) if need[1] in home.URGENT]
     assert reply.title == f"Good morning. {home.sentence(len(urgent))}"
-    assert "Dana Adler minted key “Leasing sync”" in reply.words
+    assert "Dana Adler created key “Leasing sync”" in reply.words
     assert any(f" {words} " in reply.words for words in HAPPENED.values()), "what integrations did stands there too"
 
 

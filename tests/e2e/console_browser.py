@@ -16,7 +16,7 @@ from testkit.patience import pauses
 from .system import System
 
 URL_ENCODED = "application/x-www-form-urlencoded"
-MISSING = "be shown right now"  # stands in the place of a part
+MISSING = "navailable right now"  # stands in the place of a part
 PASSWORD = "correct horse battery"  # of the administrators that `System.company` makes
 
 

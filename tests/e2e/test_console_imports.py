@@ -130,7 +130,7 @@ def checked(browser: Browser, content: bytes) -> str:
     assert link, page.words
     path = link[1]
     page = until(browser, path, "Match the columns")
-    assert "The columns look like properties" in page.words
+    assert "Detected: properties" in page.words
     chosen = {"external_id": "Site Code", "name": "Site Name", "address": "Street", "year_built": "Year"}
     chosen |= dict.fromkeys(WIDE_FIELDS, "Kind")
     browser.send(f"{path}/check", **{f"from.{field}": f"column:{column}" for field, column in chosen.items()})
@@ -155,7 +155,7 @@ def test_an_example_is_imported_with_the_counts_of_the_command_line(company: Com
     assert counts_of_kinds(until(browser, path, "Every row is checked")) == expected
     assert next(iter(company.walk("/properties")), None) is None
     browser.send(f"{path}/run")
-    assert counts_of_kinds(until(browser, path, "It is imported.")) == expected
+    assert counts_of_kinds(until(browser, path, "Import complete.")) == expected
     meters = list(company.walk("/meters"))
     readings = [reading for meter in meters for reading in company.walk(f"/meters/{meter['entity_id']}/readings")]
     assert [(reading["consumption"], reading["cost"]) for reading in readings] == [
@@ -199,7 +199,7 @@ def test_the_examples_of_cities_have_the_counts_of_the_command_line(
         browser.upload(f"{path}/check", rules.name, rules.read_bytes(), field="mapping", **{"as": "toml"})
         until(browser, path, "Every row is checked")
         browser.send(f"{path}/run")
-        page = until(browser, path, "It is imported.")
+        page = until(browser, path, "Import complete.")
         if kind == "all":
             kinds = [(kind["kind"], *(str(kind[count]) for count in COUNTS)) for kind in report["kinds"]]
             assert counts_of_kinds(page) == kinds, mapping
@@ -217,7 +217,7 @@ def test_an_import_counts_each_row_once_however_it_is_killed(
     whole = WHOLE | {"read": batches * BATCH, "created": batches * (BATCH - 1), "rejected": batches}
     path = checked(browser, sites(batches * BATCH))
     page = browser.get(path)
-    assert counts(page) == whole and "Nothing has been changed yet" in page.words
+    assert counts(page) == whole and "Nothing has been imported yet" in page.words
     assert next(iter(company.walk("/properties")), None) is None
 
     strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
@@ -248,7 +248,7 @@ def test_an_import_counts_each_row_once_however_it_is_killed(
     assert house.wait(60) != 0
     no_copy_is_left(copies)
     house.start()
-    page = until(browser, path, "It is imported.")
+    page = until(browser, path, "Import complete.")
     assert counts(page) == whole and not any(copy.exists() for copy in kept)
     assert sum(1 for _ in company.walk("/properties")) == batches * (BATCH - 1)
     no_copy_is_left(copies)
@@ -265,9 +265,9 @@ def test_a_cancelled_import_says_what_it_stored_and_goes_on(house: System, compa
     browser.send(f"{path}/run")
     catalog = held(house)
     browser.get(path)
-    assert "It ends after the batch" in browser.send(f"{path}/cancel").words
+    assert "Cancelling after the current batch" in browser.send(f"{path}/cancel").words
     catalog.resume()
-    page = until(browser, path, "It was cancelled.")
+    page = until(browser, path, "Import cancelled.")
     assert BATCH - 1 <= counts(page)["created"] < CREATED
     browser.send(f"{path}/go-on")
-    assert counts(until(browser, path, "It is imported."))["created"] == CREATED
+    assert counts(until(browser, path, "Import complete."))["created"] == CREATED

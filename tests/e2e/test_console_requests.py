@@ -108,8 +108,8 @@ def test_links_lead_from_a_request_to_its_record_event_and_delivery_and_back(rea
     press(reader.row(request_id))
     request = page.url
     assert "POST /tickets" in reader.person.words and "ticket.created" in reader.person.words
-    page.click("summary:has-text('What was sent')")
-    assert '"title": "[redacted string]"' in page.inner_text("[aria-label='What was sent']")
+    page.click("summary:has-text('Request body')")
+    assert '"title": "[redacted string]"' in page.inner_text("[aria-label='Request body']")
     page.click("summary:has-text('The answer')")
     assert '"priority": "Medium"' in page.inner_text("[aria-label='The answer']")
     press(page.locator(f"main a[href='/tickets/{ticket}']"))

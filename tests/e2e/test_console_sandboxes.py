@@ -32,7 +32,7 @@ def sandbox_id(person: Browser) -> int:
     """A sandbox that the person has made."""
     person.get(SANDBOXES)
     page = person.send(SANDBOXES, name=NAME, content="empty")
-    assert f"{NAME} is made." in page.words
+    assert f"{NAME} created." in page.words
     row = re.search(rf'name="company_id" value="(\d+)">\s*<button[^>]*>Open<span class="out">: {NAME}<', page.text)
     assert row is not None, page.text
     return int(row[1])
@@ -43,7 +43,7 @@ def go(person: Browser, company_id: int) -> Page:
     person.get(SANDBOXES)
     act = next(field for field in person.form("/switch") if field[0] == "act")
     page = person.post("/switch", [act, ("company_id", str(company_id))])
-    assert page.status == 200 and "now." in page.words
+    assert page.status == 200 and "You are now in" in page.words
     assert (f">{NAME}</bdi>" in page.text.partition('<div class="app">')[0]) == (company_id != person_company(person))
     return page
 
@@ -76,7 +76,7 @@ def test_no_record_of_the_live_company_is_in_the_sandbox(person: Browser, demo: 
         for kind in ("properties", "units", "assets", "vendors", "tickets"):
             assert not any(f">{row.get('name') or row['title']}<" in page.text for row in records[kind]), (path, kind)
     for row in (records["properties"][0], records["vendors"][0]):
-        assert "Nothing here fits" in person.get(f"/search?{urlencode({'q': row['name']})}").words
+        assert "No results for" in person.get(f"/search?{urlencode({'q': row['name']})}").words
     go(person, demo.company_id)
     assert {person.get(path).status for path in opened[:5]} == {200}
 
@@ -138,11 +138,11 @@ def test_a_sandbox_that_is_ended_leads_its_people_back(person: Browser, demo: Co
     go(person, demo.company_id)
     path = f"{SANDBOXES}/{sandbox_id}/end"
     person.get(path)
-    assert f"{NAME} has ended." in person.send(path).words
+    assert f"{NAME} deleted." in person.send(path).words
     assert NAME not in person.get(SANDBOXES).words
     until(lambda: person.system.get("/whoami", key).status == 401)
     until(lambda: inside.post("/vendors/new", form).status == 409)
-    assert inside.page is not None and "You are in Makeready Demo now." in inside.page.words
+    assert inside.page is not None and "You are now in the live company Makeready Demo." in inside.page.words
     assert inside.post("/vendors/new", form).status == 403, "the form of then is none of the live company"
     inside.cookies["__Host-makeready"] += f".{sandbox_id}"
     assert "That sandbox was deleted or is closed. You are in the live company." in inside.get("/vendors").words

@@ -264,7 +264,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.fill(**{"f-note": "Its battery is flat"})
     person.fits()
     person.go("Record it and open a ticket")
-    assert "A ticket was opened" in person.words and "1 row failed" in person.words
+    assert "A ticket was opened" in person.words and "1 item failed" in person.words
     person.fits()
     person.go("Complete the inspection")
     assert work.record(inspection)["status"] == "Completed"

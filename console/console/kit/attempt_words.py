@@ -5,9 +5,15 @@ Two areas show deliveries. This part knows no contract: it reads the fields of a
 
 from __future__ import annotations
 
+import datetime
+import math
 from typing import Literal, Protocol
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from console.kit.texts import _
+
+SWEEP_SECONDS = 3600
 
 WAITING, SUCCEEDED, PARKED, FAILED = STATES = ("waiting", "succeeded", "parked", "failed")
 CAUSES = ("sweep", "retry", "manual", "resend", "test", "replay")
@@ -60,6 +66,12 @@ class Attempt(Answered, Protocol):
 
     @property
     def cause(self) -> int: ...
+
+
+def sweep_of(due_at: Timestamp, now: datetime.datetime) -> datetime.datetime:
+    """The sweep that makes an attempt which is due: sweeps start on the hour (spec 6.3)."""
+    seconds = max(due_at.ToDatetime(datetime.UTC).timestamp(), now.timestamp() + 1)
+    return datetime.datetime.fromtimestamp(math.ceil(seconds / SWEEP_SECONDS) * SWEEP_SECONDS, datetime.UTC)
 
 
 def state_words(state: str) -> str:

@@ -198,6 +198,11 @@ def check_photo_url(photo_url: str | None) -> None:
         raise invalid_request("photo_url must be an absolute http or https address.", "photo_url")
 
 
+def ticket_title(label: str) -> str:
+    """The title of a failed row's ticket: its label alone, such as "Walls", says nothing in a list of tickets."""
+    return f"Failed inspection: {label}"
+
+
 def ticket_description(number: int | None, title: str | None, label: str, note: str | None) -> str:
     """The description of a failed row's ticket."""
     named = " ".join(part for part in (f"#{number}" if number else "", title or "") if part)

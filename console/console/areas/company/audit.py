@@ -249,14 +249,42 @@ def subject(row: Row) -> str:
     return f"{kind} “{name[:80]}”" if name else f"{kind} {row.entry.subject_id}"
 
 
+# Actions in words, where their own name does not read well before the record.
+DOING = {
+    "session.started": _("signed in"),
+    "session.ended": _("signed out"),
+    "session.confirmed": _("confirmed their identity"),
+    "sign_in.failed": _("failed to sign in"),
+    "subscription.tested": _("sent a test to"),
+    "ticket.commented": _("commented on"),
+    "ticket.photographed": _("added a photo to"),
+    "ticket.photo_removed": _("removed a photo from"),
+    "ticket.texts_removed": _("removed text from"),
+    "unit.contacts_viewed": _("viewed contacts of"),
+    "unit.person_forgotten": _("forgot a person of"),
+    "turn.tasks_ordered": _("reordered the tasks of"),
+    "inspection.row_added": _("added an item to"),
+    "inspection.row_removed": _("removed an item from"),
+    "inspection.row_passed": _("passed an item of"),
+    "inspection.row_failed": _("failed an item of"),
+    "key.minted": _("created"),
+    "key.taken_over": _("took over"),
+    "delivery.retried": _("retried a delivery to"),
+    "delivery.attempted": _("attempted a delivery to"),
+    "delivery.resent": _("resent a delivery to"),
+    "deliveries.retried": _("retried deliveries to"),
+}
+OBJECTS = ("added", "made", "removed", "used", "changed", "passed", "failed", "viewed", "reopened")
+
+
 def doing(action: str) -> str:
     """An action in words before its record: "ticket.status_changed" is "changed the status of"."""
-    done = action.rpartition(".")[2]
-    if done.endswith("_changed"):
-        return f"changed the {done.removesuffix('_changed').replace('_', ' ')} of"
-    return {"commented": "wrote about", "changed": "changed", "set": "set", "tested": "sent a test to"}.get(
-        done, done.replace("_", " ")
-    )
+    if action in DOING:
+        return DOING[action]
+    part, _blank, verb = action.rpartition(".")[2].rpartition("_")
+    if part and verb in OBJECTS:
+        return f"{verb} " + _("the %(part)s of") % {"part": part.replace("_", " ")}
+    return action.rpartition(".")[2].replace("_", " ")
 
 
 def _before(request: pb.ListAuditRequest, entry_id: int | None) -> pb.ListAuditRequest:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import statistics
+from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -13,6 +16,7 @@ from console.kit.forms import Edit, Field, Form, filled
 from console.kit.records import Record, record_of
 from console.kit.sending import send
 from console.kit.texts import _
+from console.kit.times import amount
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.catalog.v1 import meter_search_pb2, meters_pb2
 
@@ -22,6 +26,9 @@ RECORD = "catalog.MeterCommandsService/RecordReading"
 CORRECT = "catalog.MeterCommandsService/CorrectReading"
 READING = "catalog.MetersService/ListReadings"
 NAME = {"maxlength": "200"}
+# How many readings say what is usual, how many at least, and how many times as much or as little is unusual.
+USUAL_OF, USUAL_LEAST, UNUSUAL_TIMES = 12, 3, 5
+DAY_SECONDS = 86400
 
 METER_FIELDS = (
     Field("name", "Name", _("For example Maple Court house electric."), required=True, more=NAME),
@@ -131,18 +138,52 @@ async def show_record(context: PageContext) -> web.StreamResponse:
 async def record_reading(context: PageContext) -> web.StreamResponse:
     record = await _meter(context)
     form = Form(pb.RecordReadingRequest(meter_id=record["entity_id"]), READING_FIELDS, context.wall.zone)
-    if form.read(context.form) and (recorded := await send(context, RECORD, form)):
+    is_read = form.read(context.form)
+    if is_read and (unusual := await _unusual(context, form.message)) and context.form.get("sure") != unusual.sure:
+        form.fault = unusual.sentence
+        return _new_reading(context, record, form, 422, sure=unusual.sure)
+    if is_read and (recorded := await send(context, RECORD, form)):
         path = f"/meters/{record['entity_id']}#reading-{recorded.document.entity_id}"
         return context.redirect(path, _("Reading recorded."))
     return _new_reading(context, record, form, form.status)
 
 
-def _new_reading(context: PageContext, record: Record, form: Form, status: int = 200) -> web.Response:
+@dataclass(frozen=True, slots=True)
+class Unusual:
+    """A reading far from the meter's others. sure: what a form bears whose person has read the sentence."""
+
+    sentence: str
+    sure: str
+
+
+async def _unusual(context: PageContext, reading: pb.RecordReadingRequest) -> Unusual | None:
+    """None where the reading is usual, or there are too few to tell. A slip of the keyboard is noticed before it is
+    saved: what the page of the meter says of saved readings comes too late."""
+    request = meter_search_pb2.ListReadingsSinceRequest(meter_id=reading.meter_id, limit=USUAL_OF)
+    page = await context.rpcs.panel(READINGS, request)
+    same = [row for row in page.readings if row.unit_of_measure == reading.unit_of_measure] if page.ok else []
+    days = [(row.period_end.seconds - row.period_start.seconds) / DAY_SECONDS for row in same]
+    rates = [row.consumption / length for row, length in zip(same, days, strict=True) if length > 0]
+    start, end = (datetime.datetime.fromisoformat(text) for text in (reading.period_start, reading.period_end))
+    length = (end - start).total_seconds() / DAY_SECONDS
+    usual = statistics.median(rates) * length if len(rates) >= USUAL_LEAST else 0
+    if usual <= 0 or 1 / UNUSUAL_TIMES < reading.consumption / usual < UNUSUAL_TIMES:
+        return None
+    words = _(
+        "%(consumption)s %(unit)s for this period is unusual: about %(usual)s is usual. Check it, or submit again."
+    )
+    names = {"consumption": amount(reading.consumption), "unit": reading.unit_of_measure, "usual": amount(round(usual))}
+    return Unusual(words % names, repr(reading.consumption))
+
+
+def _new_reading(
+    context: PageContext, record: Record, form: Form, status: int = 200, *, sure: str = ""
+) -> web.Response:
     record_path = f"/meters/{record['entity_id']}"
     return context.render(
         "form.html", status, here=HERE, form=form, title=_("Record reading"), path=f"{record_path}/readings/new",
         back=record_path, sub=_("Consumption in one period, in the company's time zone."), parts=READING_PARTS,
-        suggestions={}, words=_("Record reading"),
+        suggestions={}, words=_("Record reading"), hidden={"sure": sure} if sure else {},
         crumbs=[("Meters", "/meters"), (record["name"], record_path), (_("Record reading"), "")],
     )  # fmt: skip
 
