@@ -457,6 +457,26 @@ CREATE TABLE public.inspection_row (
     CONSTRAINT inspection_row_result CHECK ((result = ANY (ARRAY['passed'::text, 'failed'::text])))
 );
 
+CREATE SEQUENCE public.inspection_template_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.inspection_template (
+    company_id bigint NOT NULL,
+    id bigint DEFAULT nextval('public.inspection_template_id'::regclass) NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    name text NOT NULL,
+    inspection_type text,
+    is_default boolean NOT NULL,
+    rows text[] NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT inspection_template_default_of_a_type CHECK (((NOT is_default) OR (inspection_type IS NOT NULL)))
+);
+
 CREATE SEQUENCE public.location_id
     START WITH 1
     INCREMENT BY 1
@@ -779,6 +799,9 @@ ALTER TABLE ONLY public.inspection_row
 ALTER TABLE ONLY public.inspection_row
     ADD CONSTRAINT inspection_row_position UNIQUE (company_id, inspection_id, "position");
 
+ALTER TABLE ONLY public.inspection_template
+    ADD CONSTRAINT inspection_template_pkey PRIMARY KEY (company_id, id);
+
 ALTER TABLE ONLY public.location
     ADD CONSTRAINT location_pkey PRIMARY KEY (company_id, property_id, id);
 
@@ -947,6 +970,10 @@ CREATE INDEX inspection_search_property ON public.inspection USING btree (hashte
 CREATE INDEX inspection_search_unit ON public.inspection USING btree (hashtextextended(textcat(published_status, textcat(' '::text, COALESCE(result, ''::text))), unit_id), COALESCE(scheduled_date, completed_date, 'infinity'::date), id) WHERE ((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL)));
 
 CREATE INDEX inspection_stale ON public.inspection USING btree (company_id, scheduled_date) WHERE (((kind = 'operations'::text) OR ((kind = 'acceptance_walk'::text) AND (engagement IS NULL))) AND (status = ANY (ARRAY['Scheduled'::text, 'In Progress'::text])) AND (stale_announced_at IS NULL) AND (scheduled_date IS NOT NULL));
+
+CREATE UNIQUE INDEX inspection_template_default ON public.inspection_template USING btree (company_id, lower(inspection_type)) WHERE is_default;
+
+CREATE UNIQUE INDEX inspection_template_named ON public.inspection_template USING btree (company_id, lower(name));
 
 CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
 

@@ -13,6 +13,7 @@ from chassis.replicas.resync import ReplicaSource
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
     inspection_details_pb2,
+    inspection_templates_pb2,
     inspections_pb2,
     meter_commands_pb2,
     meter_search_pb2,
@@ -29,6 +30,7 @@ from makeready.catalog.v1 import (
 from makeready.common.v1 import lookup_pb2
 from makeready.events.v1 import replicas_pb2
 from svc_catalog import config, consumers, replica_source, schema, tables, undoing
+from svc_catalog.inspection_templates.commands import InspectionTemplatesService
 from svc_catalog.inspections.commands import InspectionCommandsService
 from svc_catalog.inspections.details import InspectionDetailsService
 from svc_catalog.inspections.queries import INSPECTION_CHANGES
@@ -80,7 +82,7 @@ IDENTIFIED = tuple(
         (lookup_pb2.RECORD_KIND_READING, reading),
     )
 )
-FOR_STAFF = ("asset", "inspection", "meter", "notice", "property", "reading", "unit", "vendor")
+FOR_STAFF = ("asset", "inspection", "inspection_template", "meter", "notice", "property", "reading", "unit", "vendor")
 """The kinds of records whose entries in the audit log staff see."""
 
 
@@ -107,6 +109,7 @@ def assemble(settings: config.Config) -> App:
         (vendor_details_pb2, VendorDetailsService(database, links_url, clocks)),
         (inspections_pb2, InspectionsService(database, importer, staff, links_url)),
         (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
+        (inspection_templates_pb2, InspectionTemplatesService(database, commands)),
         (inspection_details_pb2, InspectionDetailsService(database, links_url, clocks)),
         (meters_pb2, MetersService(database, importer, links_url)),
         (meter_commands_pb2, MeterCommandsService(commands, links_url)),

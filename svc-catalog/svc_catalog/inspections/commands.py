@@ -15,6 +15,8 @@ from chassis.writes.editing import EditableTable, LockedRecord, RecordEditor, no
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog.companies import timezone_of
+from svc_catalog.inspection_templates import queries as templates
+from svc_catalog.inspection_templates.tables import StoredTemplate
 from svc_catalog.inspections import inputs, rules
 from svc_catalog.inspections import queries as q
 from svc_catalog.inspections.events import inspection_row_failed
@@ -25,7 +27,7 @@ from svc_catalog.inspections.tables import FOR_PEOPLE, inspection
 from svc_catalog.places.lookups import find_asset, find_property, find_unit
 
 # The fields of a failure.
-_FAILURE = ("note", "category", "priority", "asset_id", "photo_url")
+_FAILURE = ("note", "category", "priority", "asset_id")
 
 
 class InspectionCommandsService:
@@ -46,7 +48,7 @@ class InspectionCommandsService:
         self, request: pb.ScheduleInspectionRequest, call: identity.Call
     ) -> pb.ScheduleInspectionResponse:
         names = inputs.InspectionChange.__struct_fields__
-        body = fields(request, "property_id", "row", *names) | {"row": list(request.row)}
+        body = fields(request, "property_id", "row", "template_id", *names) | {"row": list(request.row)}
         new = bodies.check(inputs.NewInspection, body)
         values = {name: getattr(new, name) for name in ("property_id", *names)}
         await self._fetch_assignee(call, values)
@@ -54,6 +56,10 @@ class InspectionCommandsService:
         async def work(command: Command) -> pb.ScheduleInspectionResponse:
             await find_property(command, new.property_id)
             await self._check_names(command, values, new.property_id)
+            template = None if new.row else await _template(command, new)
+            labels = new.row if template is None else template.rows
+            if template is not None and new.inspection_type is None:
+                values["inspection_type"] = template.inspection_type
             numbers = await q.take_numbers(command.connection, command.company_id, {new.property_id: 1})
             columns = values | {
                 "inspection_number": numbers[new.property_id],
@@ -62,7 +68,7 @@ class InspectionCommandsService:
                 "kind": rules.DEFAULT_KIND,
             }
             document = await self._inspections.add(command, columns, "scheduled")
-            await q.add_rows(command.connection, command.company_id, document.entity_id, new.row)
+            await q.add_rows(command.connection, command.company_id, document.entity_id, labels)
             return pb.ScheduleInspectionResponse(document=document)
 
         return await self._commands.run(call, request, pb.ScheduleInspectionResponse, work)
@@ -116,9 +122,7 @@ class InspectionCommandsService:
         async def work(command: Command) -> pb.PassInspectionRowResponse:
             locked, row = await self._row(command, request.inspection_id, request.row_id)
             rules.check_seen(_seen(request), row.result, "passed")
-            passed = row._replace(
-                result="passed", note=None, category=None, priority=None, asset_id=None, photo_url=None
-            )
+            passed = row._replace(result="passed", note=None, category=None, priority=None, asset_id=None)
             await self._save_row(command, locked, row, passed)
             return pb.PassInspectionRowResponse(row=_message(passed))
 
@@ -127,7 +131,7 @@ class InspectionCommandsService:
     async def FailInspectionRow(
         self, request: pb.FailInspectionRowRequest, call: identity.Call
     ) -> pb.FailInspectionRowResponse:
-        failure = bodies.check(inputs.Failure, fields(request, *_FAILURE))
+        failure = bodies.check(inputs.Failure, fields(request, *_FAILURE, "photo_url"))
         rules.check_photo_url(failure.photo_url)
 
         async def work(command: Command) -> pb.FailInspectionRowResponse:
@@ -140,7 +144,7 @@ class InspectionCommandsService:
                 category=failure.category or rules.DEFAULT_CATEGORY,
                 priority=failure.priority or rules.DEFAULT_PRIORITY,
                 asset_id=failure.asset_id,
-                photo_url=failure.photo_url,
+                photo_url=failure.photo_url or row.photo_url,
                 failed_at=row.failed_at or command.now,
             )
             await self._save_row(command, locked, row, failed)
@@ -150,6 +154,28 @@ class InspectionCommandsService:
             return pb.FailInspectionRowResponse(row=_message(failed))
 
         return await self._commands.run(call, request, pb.FailInspectionRowResponse, work)
+
+    async def SetInspectionRowPhoto(
+        self, request: pb.SetInspectionRowPhotoRequest, call: identity.Call
+    ) -> pb.SetInspectionRowPhotoResponse:
+        photo_url = bodies.check(inputs.RowPhoto, fields(request, "photo_url")).photo_url
+        rules.check_photo_url(photo_url)
+
+        async def work(command: Command) -> pb.SetInspectionRowPhotoResponse:
+            locked, row = await self._row(command, request.inspection_id, request.row_id)
+            response = pb.SetInspectionRowPhotoResponse(previous_photo_url=row.photo_url)
+            if photo_url != row.photo_url:
+                rules.check_open(locked.row["status"])
+                rules.check_photo_changes(row.photo_url, row.failed_at)
+                after = row._replace(photo_url=photo_url)
+                await q.save_row(command.connection, command.company_id, request.inspection_id, after)
+                sides = [{"row_id": side.id, "photo_url": side.photo_url} for side in (row, after)]
+                await command.audit("inspection.row_photo_set", "inspection", request.inspection_id, *sides)
+                row = after
+            response.row.CopyFrom(_message(row))
+            return response
+
+        return await self._commands.run(call, request, pb.SetInspectionRowPhotoResponse, work)
 
     async def CompleteInspection(
         self, request: pb.CompleteInspectionRequest, call: identity.Call
@@ -229,7 +255,7 @@ class InspectionCommandsService:
             await q.remove_row(command.connection, command.company_id, request.inspection_id, row.id)
             before = {"row_id": row.id, "label": row.label}
             await command.audit("inspection.row_removed", "inspection", request.inspection_id, before, {})
-            return pb.RemoveInspectionRowResponse()
+            return pb.RemoveInspectionRowResponse(photo_url=row.photo_url)
 
         return await self._commands.run(call, request, pb.RemoveInspectionRowResponse, work)
 
@@ -299,13 +325,25 @@ def _seen_plan(request: pb.UpdateInspectionRequest) -> Mapping[str, str]:
     return seen
 
 
+async def _template(command: Command, new: inputs.NewInspection) -> StoredTemplate | None:
+    """The template whose rows a new inspection has: the one that is named, or the default one of its type."""
+    if new.template_id is not None:
+        template = await templates.template(command.connection, command.company_id, new.template_id)
+        if template is None:
+            raise Refusal(404, "not_found", "The company has no template with that id; check the id.", "template_id")
+        return template
+    if new.inspection_type is None:
+        return None
+    return await templates.default_of(command.connection, command.company_id, new.inspection_type)
+
+
 def _seen(request: pb.PassInspectionRowRequest | pb.FailInspectionRowRequest) -> str | None:
     return request.seen_result if request.HasField("seen_result") else None
 
 
 def _message(row: q.ChecklistRow) -> pb.InspectionRow:
     message = pb.InspectionRow(row_id=row.id, position=row.position, label=row.label)
-    for name in ("result", *_FAILURE):
+    for name in ("result", *_FAILURE, "photo_url"):
         value = getattr(row, name)
         if value is not None:
             setattr(message, name, value)

@@ -10,6 +10,8 @@ import msgspec
 from chassis.records.bodies import Between, PastInstant, RecordId, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId, Name, ShortText
+from svc_catalog.inspection_templates.inputs import Label
+from svc_catalog.inspection_templates.rules import ROWS_MAX
 from svc_catalog.inspections import rules
 
 
@@ -36,9 +38,6 @@ class InspectionRow(msgspec.Struct, kw_only=True):
     created_at: PastInstant | None = None
 
 
-Label = Annotated[str, Text(longest=rules.LABEL_POINTS_MAX, blank=False)]
-
-
 class InspectionChange(msgspec.Struct, kw_only=True):
     """Fields of an inspection."""
 
@@ -58,7 +57,8 @@ class NewInspection(InspectionChange, kw_only=True):
     title: Name
     scheduled_date: datetime.date
     property_id: RecordId
-    row: Annotated[list[Label], Between(0, rules.ROWS_MAX)]
+    row: Annotated[list[Label], Between(0, ROWS_MAX)]
+    template_id: RecordId | None = None
 
 
 class Failure(msgspec.Struct, kw_only=True):
@@ -68,6 +68,12 @@ class Failure(msgspec.Struct, kw_only=True):
     category: rules.TicketCategory | None = None
     priority: rules.TicketPriority | None = None
     asset_id: RecordId | None = None
+    photo_url: Annotated[str, Text(longest=rules.PHOTO_URL_POINTS_MAX)] | None = None
+
+
+class RowPhoto(msgspec.Struct, kw_only=True):
+    """The photo of a row; None: it has none."""
+
     photo_url: Annotated[str, Text(longest=rules.PHOTO_URL_POINTS_MAX)] | None = None
 
 

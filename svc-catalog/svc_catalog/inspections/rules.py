@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal, get_args
 
 from chassis.refusals import Refusal, invalid_request
+from svc_catalog.inspection_templates.rules import ROWS_MAX
 
 # As published and as stored: a legacy plain checklist has the stored status Finalized.
 InspectionStatus = Literal["Scheduled", "In Progress", "Completed"]
@@ -100,8 +101,6 @@ TICKET_PRIORITIES: tuple[str, ...] = get_args(TicketPriority)
 DEFAULT_CATEGORY: TicketCategory = "General"
 DEFAULT_PRIORITY: TicketPriority = "Medium"
 
-ROWS_MAX = 500
-LABEL_POINTS_MAX = 150  # must fit into a ticket's title
 NOTE_POINTS_MAX = 10_000  # must fit into a ticket's description, after the text that precedes it
 PHOTO_URL_POINTS_MAX = 2000
 REASON_POINTS_MAX = 500
@@ -158,6 +157,12 @@ def check_removable(result: str | None, failed_at: datetime.datetime | None) -> 
         raise invalid_request("The row failed and opened a ticket, so it stays.", "row_id", 422)
     if result is not None:
         raise invalid_request("The row is looked at already, so it stays.", "row_id", 422)
+
+
+def check_photo_changes(photo_url: str | None, failed_at: datetime.datetime | None) -> None:
+    """Raises Refusal 422 if the row's ticket has the photo. photo_url: the row's."""
+    if photo_url is not None and failed_at is not None:
+        raise invalid_request("The row failed and its ticket has the photo, so it stays.", "photo_url", 422)
 
 
 def started(status: str) -> str:

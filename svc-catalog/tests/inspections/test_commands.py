@@ -467,3 +467,38 @@ async def test_people_of_the_company_alone_may(company: Any, rpc: str, kind: str
         assert refused.status in (400, 404) and kind in (OPERATOR, STAFF, ADMINISTRATOR)
     else:
         pytest.fail("there was nothing to be found")
+
+
+async def test_a_rows_photo_stays_whatever_its_result_and_its_ticket_gets_it(place: Place, database: Database) -> None:
+    about = {"inspection_id": (await place.schedule(*ROWS[:2]))["entity_id"]}
+    door, alarm = await place.rows(about["inspection_id"])
+
+    async def photo(row: Any, url: str | None) -> Any:
+        more = {} if url is None else {"photo_url": url}
+        return await place.company.command(pb, "SetInspectionRowPhoto", **about, row_id=row.row_id, **more)
+
+    first = await photo(door, "https://x.example/1.jpg")
+    assert (first.row.photo_url, first.HasField("previous_photo_url")) == ("https://x.example/1.jpg", False)
+    second = await photo(door, "https://x.example/2.jpg")
+    assert (second.row.photo_url, second.previous_photo_url) == ("https://x.example/2.jpg", "https://x.example/1.jpg")
+    assert not (await photo(door, None)).row.photo_url and not (await photo(door, None)).previous_photo_url
+    await photo(door, "https://x.example/3.jpg")
+    # A photo is no result: the inspection has not begun.
+    assert json.loads(await place.got(about["inspection_id"]))["status"] == "Scheduled"
+    passed = await place.company.command(pb, "PassInspectionRow", **about, row_id=door.row_id)
+    assert passed.row.photo_url == "https://x.example/3.jpg"
+    await photo(alarm, "https://x.example/4.jpg")
+    failed = await place.company.command(pb, "FailInspectionRow", **about, row_id=alarm.row_id, note="Silent")
+    assert failed.row.photo_url == "https://x.example/4.jpg"
+    assert [cause.photo_url for cause in await causes(place.company, database)] == ["https://x.example/4.jpg"]
+    for row, url, field in ((alarm, None, "photo_url"), (alarm, "https://x.example/5.jpg", "photo_url"),
+                            (door, "ftp://x", "photo_url")):  # fmt: skip
+        with pytest.raises(Refusal) as refused:
+            await photo(row, url)
+        assert refused.value.field == field
+    await place.does("CompleteInspection", **about)
+    with pytest.raises(Refusal) as refused:
+        await photo(door, None)
+    assert refused.value.status == 422 and [row.photo_url for row in await place.rows(about["inspection_id"])] == [
+        "https://x.example/3.jpg", "https://x.example/4.jpg",
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
 from makeready.common.v1 import maintenance_pb2, options_pb2
+from svc_catalog.inspection_templates.rules import LABEL_POINTS_MAX, ROWS_MAX
 from svc_catalog.inspections import rules
 
 RESULTS = st.lists(st.sampled_from([None, "passed", "failed"]), max_size=12)
@@ -78,9 +79,9 @@ def test_what_a_row_says_is_removed_only_before_anything_was_found() -> None:
         with pytest.raises(Refusal) as refused:
             rules.check_removable(result, failed_at)
         assert (refused.value.status, refused.value.field) == (422, "row_id")
-    rules.check_has_room(rules.ROWS_MAX - 1)
+    rules.check_has_room(ROWS_MAX - 1)
     with pytest.raises(Refusal):
-        rules.check_has_room(rules.ROWS_MAX)
+        rules.check_has_room(ROWS_MAX)
 
 
 @pytest.mark.parametrize("status", rules.STORED_STATUSES)
@@ -123,8 +124,8 @@ def test_the_categories_and_priorities_are_those_of_tickets() -> None:
     assert labels(enums["TicketCategory"]) == rules.TICKET_CATEGORIES
     assert labels(enums["TicketPriority"]) == rules.TICKET_PRIORITIES
     title, longest = schemas["TicketCreate"]["properties"]["title"], 20_000
-    assert title["maxLength"] >= rules.LABEL_POINTS_MAX
-    described = rules.ticket_description(2**31, "t" * 200, "l" * rules.LABEL_POINTS_MAX, "n" * rules.NOTE_POINTS_MAX)
+    assert title["maxLength"] >= LABEL_POINTS_MAX
+    described = rules.ticket_description(2**31, "t" * 200, "l" * LABEL_POINTS_MAX, "n" * rules.NOTE_POINTS_MAX)
     assert len(described) <= longest
 
 

@@ -1,0 +1,1 @@
+"""Templates of inspections: the rows that inspections of one kind have."""
