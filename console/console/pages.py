@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from console.areas.account import pages as account
 from console.areas.board import actions as board_actions
-from console.areas.board import assigning, endings, forgetting, notices_and_move_ins, turn_templates
+from console.areas.board import assigning, endings, forgetting, notices_and_move_ins, residents, turn_templates
 from console.areas.board import pages as board
 from console.areas.clock import pages as clock
 from console.areas.company import audit, sandboxes
@@ -21,7 +21,8 @@ from console.areas.imports import pages as imports
 from console.areas.inspections import actions as inspection_actions
 from console.areas.inspections import bulk as inspection_bulk
 from console.areas.inspections import pages as inspections
-from console.areas.inspections import walking
+from console.areas.inspections import row_photos, walking
+from console.areas.inspections import template_pages as inspection_templates
 from console.areas.keys import pages as keys
 from console.areas.meters import forms as meter_forms
 from console.areas.meters import pages as meters
@@ -89,12 +90,13 @@ PAGES = (
     Page("POST", "/views/{view_id}", views.change, PEOPLE),
     # search
     Page("GET", search.PATH, search.search, PEOPLE),
+    Page("POST", search.PATH, search.send, PEOPLE),
     # Maintenance
     # tickets
     Page("GET", tickets.PATH, tickets.list_tickets, PEOPLE, tickets.LISTS, menu=(MAINTENANCE, tickets.HERE, "ticket"),
          views=True, on_device=True),
     Page("GET", "/tickets/new", opening.show_new, PEOPLE, (opening.PLACE, opening.SEARCH)),
-    Page("POST", "/tickets/new", opening.open_ticket, PEOPLE, (opening.OPEN, opening.SEARCH)),
+    Page("POST", "/tickets/new", opening.open_ticket, PEOPLE, (opening.OPEN, opening.PLACE, opening.SEARCH)),
     Page("GET", opening.ALIKE_PATH, opening.alike, PEOPLE, (opening.SEARCH,), panel="Tickets"),
     *bulk(ticket_bulk.RECORDS, ticket_bulk.SEVERAL),
     Page("GET", "/tickets/{ticket_id}", tickets.show_ticket, PEOPLE, tickets.SHOWS, on_device=True),
@@ -132,6 +134,8 @@ PAGES = (
     Page("POST", assigning.ASSIGN_PATH, assigning.assign, PEOPLE, (board.TASK, board_actions.UPDATE_TASK)),
     Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,), on_device=True),
     Page("GET", "/residents/contacts", board.contacts, PEOPLE, (board.RESIDENCIES,), panel="Residents"),
+    Page("GET", "/residents/found", residents.search_hits, PEOPLE, (residents.SEARCH,), panel="Residents"),
+    Page("GET", opening.CALLERS_PATH, residents.callers, PEOPLE, (residents.SEARCH,), panel="Residents"),
     Page("GET", "/units/{unit_id}/transitions", board.show_transitions, PEOPLE,
          (board.RESIDENCIES, board.UNIT, board.CHANGES, board.NAMES)),
     Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, board_actions.SHOWS),
@@ -189,7 +193,21 @@ PAGES = (
     Page("GET", "/inspections/{inspection_id}", inspections.show_inspection, PEOPLE,
          inspections.SHOWS_ONE, on_device=True),
     Page("GET", "/inspections/new", inspection_actions.show_new, PEOPLE, inspection_actions.PLANS),
-    Page("POST", "/inspections/new", inspection_actions.schedule, PEOPLE, (inspection_actions.SCHEDULE,)),
+    Page("POST", "/inspections/new", inspection_actions.schedule, PEOPLE, inspection_actions.SCHEDULES),
+    Page("GET", inspection_templates.LIST_PATH, inspection_templates.show_list, PEOPLE,
+         (inspection_actions.TEMPLATES,)),
+    Page("GET", "/inspection-templates/new", inspection_templates.show_new, ADMINISTRATORS),
+    Page("POST", "/inspection-templates/new", inspection_templates.add, ADMINISTRATORS, (inspection_templates.ADD,)),
+    Page("GET", "/inspection-templates/{template_id}", inspection_templates.show_one, ADMINISTRATORS,
+         (inspection_actions.TEMPLATES,)),
+    Page("POST", "/inspection-templates/{template_id}", inspection_templates.change, ADMINISTRATORS,
+         (inspection_templates.UPDATE, inspection_actions.TEMPLATES)),
+    Page("POST", "/inspection-templates/{template_id}/remove", inspection_templates.remove, ADMINISTRATORS,
+         (inspection_templates.REMOVE,)),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/photo", row_photos.add, PEOPLE,
+         (row_photos.SET, *inspections.SHOWS_ONE), uploads=photos.FORM_BYTES_MAX),
+    Page("POST", "/inspections/{inspection_id}/rows/{row_id}/photo/remove", row_photos.remove, PEOPLE,
+         (row_photos.SET, *inspections.SHOWS_ONE)),
     Page("GET", "/inspections/{inspection_id}/edit", inspection_actions.show_edit, PEOPLE, (inspections.GET,)),
     Page("POST", "/inspections/{inspection_id}/edit", inspection_actions.edit, PEOPLE,
          (inspection_actions.UPDATE, inspections.GET)),

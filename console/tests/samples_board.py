@@ -11,10 +11,10 @@ from chassis.auth.identity import Identity
 from chassis.refusals import Refusal
 from makeready.common.v1 import documents_pb2
 from makeready.occupancy.v1 import residencies_pb2 as residencies
+from makeready.occupancy.v1 import resident_search_pb2, turns_pb2
 from makeready.occupancy.v1 import turn_board_pb2 as pb
 from makeready.occupancy.v1 import turn_tasks_pb2 as tasks_pb
 from makeready.occupancy.v1 import turn_templates_pb2 as templates_pb
-from makeready.occupancy.v1 import turns_pb2
 
 from .stubs import NOW, ago
 
@@ -257,7 +257,20 @@ def _of_units(hostile: str, own_unit: Any) -> dict[str, Any]:
         where: Any = {"property_id": unit.property_id, "property": unit.property}
         return residencies.ListResidenciesResponse(residencies=residents, unit_id=unit.unit_id, unit=unit.name, **where)
 
+    def searched(request: Any, who: Identity) -> Any:
+        response = resident_search_pb2.SearchResidentsResponse()
+        if who.company_id == 1 and request.words.casefold() in ("ana", "503 555 0142", "x", hostile.casefold()):
+            contacts = {"phone": "+1 503 555 0142", "email": "ana@example.com"} if request.with_contacts else {}
+            for number, status in enumerate(("current", "future", "former"), start=1):
+                response.residents.add(
+                    party_id=number, first_name="Ana", last_name=hostile, role="leaseholder", status=status,
+                    turn_id=number, turn_status="Cancelled" if number == 3 else "Active", unit_id=15, unit=hostile,
+                    property_id=1, property="Alder Court", **contacts,
+                )  # fmt: skip
+        return response
+
     return {
+        "occupancy.ResidentSearchService/SearchResidents": searched,
         "occupancy.TurnBoardService/ListUnitStatusChanges": changes,
         "occupancy.ResidenciesService/ListResidencies": lived,
     }

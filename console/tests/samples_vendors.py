@@ -11,6 +11,7 @@ from chassis.auth.identity import Identity
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspection_commands_pb2 as rows_pb
 from makeready.catalog.v1 import inspection_details_pb2 as inspections_pb
+from makeready.catalog.v1 import inspection_templates_pb2 as templates_pb
 from makeready.catalog.v1 import inspections_pb2 as statuses_pb
 from makeready.catalog.v1 import notices_pb2 as notices_pb
 from makeready.catalog.v1 import vendor_details_pb2 as vendors_pb
@@ -192,6 +193,15 @@ def _rows(request: Any, who: Identity) -> Any:
     return rows_pb.ListInspectionRowsResponse(rows=rows)
 
 
+def _templates(_request: Any, who: Identity) -> Any:
+    templates = [
+        templates_pb.InspectionTemplate(template_id=8, name="Move-out", inspection_type="Move-out", is_default=True,
+                                        rows=["Walls and ceilings", "Smoke alarm"]),
+        templates_pb.InspectionTemplate(template_id=9, name=HOSTILE, inspection_type=HOSTILE, rows=[HOSTILE]),
+    ]  # fmt: skip
+    return templates_pb.ListInspectionTemplatesResponse(templates=templates if who.company_id == 1 else [])
+
+
 def _record_row(result: str) -> Any:
     def answer(request: Any, who: Identity) -> Any:
         rows = _rows(rows_pb.ListInspectionRowsRequest(inspection_id=request.inspection_id), who).rows
@@ -285,6 +295,7 @@ def vendors_inspections_notices() -> dict[str, Any]:
         "catalog.InspectionDetailsService/GetInspectionDetails": _get_inspection,
         "catalog.InspectionDetailsService/CountInspections": _count_inspections,
         "catalog.InspectionCommandsService/ListInspectionRows": _rows,
+        "catalog.InspectionTemplatesService/ListInspectionTemplates": _templates,
         "catalog.InspectionCommandsService/PassInspectionRow": _record_row("passed"),
         "catalog.InspectionCommandsService/FailInspectionRow": _record_row("failed"),
         "catalog.InspectionCommandsService/ScheduleInspection": rows_pb.ScheduleInspectionResponse(

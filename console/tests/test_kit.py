@@ -480,3 +480,21 @@ def test_a_page_with_too_many_records_listens_to_their_kinds() -> None:
     assert few == "/live?topics=ticket-41,unit&since=1500"
     many = address({f"ticket-{number}" for number in range(1, 40)} | {"unit-1"}, 0)
     assert many == "/live?topics=ticket,unit&since=0"
+
+
+@pytest.mark.parametrize(
+    ("phone", "path"),
+    [
+        ("+1 (503) 555-0142", "tel:+15035550142"), ("503.555.0142 x12", "tel:5035550142;ext=12"), ("911", "tel:911"),
+        ("020 7946 0958 ext. 7", "tel:02079460958;ext=7"), ("1-800-FLOWERS", ""), ("", ""), ("none", ""), ("12", ""),
+        ('"><script>1234567', ""), ("+1 503 555 0142 #9", "tel:+15035550142;ext=9"),
+    ],
+)  # fmt: skip
+def test_a_phone_number_is_called_as_it_is_written(phone: str, path: str) -> None:
+    assert links.tel(phone) == path
+
+
+def test_an_address_that_is_none_is_no_link() -> None:
+    assert links.mailto("Ana.O'Neil+x@example.com") == "mailto:Ana.O%27Neil%2Bx@example.com"
+    assert links.mailto("a?subject=x@example.com") == "mailto:a%3Fsubject%3Dx@example.com"
+    assert {links.mailto(text) for text in ("", "ana", "@x.com", 'a@"><b', "a@b@c", "a@b c", "a@b?cc=d")} == {""}

@@ -116,7 +116,7 @@ async def test_without_its_parts_a_ticket_still_stands(apart: tuple[Stubs, Brows
 
 
 async def test_a_number_or_external_id_opens_its_ticket(administrator: Browser) -> None:
-    for query in ("%2328", "28", "RP-48213"):
+    for query in ("%2328", "28", "RP-48213", "ticket%2028", "Work%20order%20%2328", "wo%2028", "tickets%20no.%2028"):
         reply = await administrator.get(f"/tickets/found?q={query}")
         assert (reply.status, reply.headers.get("Location")) == (303, "/tickets/102"), query
     reply = await administrator.get("/tickets/found?q=hot")

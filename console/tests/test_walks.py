@@ -105,10 +105,11 @@ HOSTILE_PAGES = (
         "/pm-tasks",
         "/pm-tasks/32",
     ),
+    *("/inspection-templates", "/inspection-templates/9", "/inspections/new"),
     *("/inspections/10", "/inspections/3/edit", "/inspections/3/walk?row=9", "/pm-tasks/32/edit"),
     *("/board", "/board?view=list", "/board?view=weeks", "/turns", "/turns/10", "/turn-tasks", "/turn-tasks/71"),
     *("/turn-templates", "/turn-templates/9", "/turn-templates/9/tasks/1", "/turn-tasks/assign?task=71"),
-    *("/units/3/transitions", "/board/panel?unit_id=3"),
+    *("/units/3/transitions", "/board/panel?unit_id=3", "/residents/found?q=x", "/residents/callers?caller=x"),
     *("/board/units/3", "/units/3/notice", "/units/3/move-in", "/turns/10/notice/cancel", "/turns/10/cancel"),
     *(
         "/places/pick?name=property_id",
@@ -137,6 +138,8 @@ QUERIES = {
     "/audit/panel": "kind=ticket&id=41",
     "/audit/recent": "",
     "/residents/contacts": "unit_id=15",
+    "/residents/found": "q=ana&contacts=1",
+    "/residents/callers": "caller=ana",
     "/places/of-order": "property_id=1&unit_id=15&asset_id=21",
     "/events/panel": "kind=ticket&id=102",
     "/webhooks/home": "",
@@ -164,6 +167,7 @@ POSTS = [page for page in PAGES if page.method == "POST"]
 # Acts that anybody may do to the own account, whatever the company.
 OWN = ("/account", "/sign-out", "/confirm", "/invitations", "/reset")
 OF_PANELS = {rpc for page in PAGES if page.panel for rpc in page.rpcs}
+ELSEWHERE = re.compile("tel:|mailto:|.*://")
 IDS = [page for page in PAGES if re.search(r"\{\w+_id\}", page.path)]
 
 
@@ -253,6 +257,8 @@ async def test_hostile_texts_stand_as_text_under_a_strict_policy(nobody: Browser
                 )
                 for address in ("href", "src", "action"):
                     value = attributes.get(address) or "/"
+                    if tag == "a" and re.fullmatch(r"tel:\+?[0-9]+(;ext=[0-9]+)?|mailto:[\w.+%-]+@[\w.%-]+", value):
+                        continue
                     if tag == "a" and re.match("https?://", value):  # a photo elsewhere: it does not learn of this page
                         assert attributes["rel"] == "noreferrer noopener external", place
                         continue
@@ -372,7 +378,7 @@ async def test_no_link_is_dead(administrator: Browser) -> None:
         if ADMINISTRATOR in page.kinds:
             reply = await administrator.get(path_of(page))
             hrefs = [attributes.get("href") or "" for tag, attributes in Tags(reply.text).found if tag == "a"]
-            links |= {urljoin(path_of(page), href).partition("#")[0] for href in hrefs if "://" not in href}
+            links |= {urljoin(path_of(page), href).partition("#")[0] for href in hrefs if not ELSEWHERE.match(href)}
     statuses = {path: (await administrator.get(path)).status for path in sorted(links)}
     missing = {path: status for path, status in statuses.items() if status != 200}
     assert missing == {} and len(links) > 20, missing
@@ -529,6 +535,36 @@ async def test_a_search_shows_what_each_area_found_and_opens_the_only_exact_hit(
     for nothing in ("zzz", "%00", "\u202e", "x" * 500, HOSTILE[:3] + "zz"):
         reply = await administrator.get(f"/search?{urlencode({'q': nothing})}")
         assert reply.status == 200 and ("No results for" in reply.words or "Any record" in reply.words), nothing
+
+
+async def test_a_search_by_phone_or_address_leaves_nothing_in_an_address(
+    administrator: Browser, stubs: Stubs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def send(words: str) -> Any:
+        return await administrator.post("/search", {"act": await administrator.token("/search"), "q": words})
+
+    for words in ("hot water", "Ana", "17", "Unit 17, 3rd floor", "Möller & Søn"):
+        reply = await send(words)
+        assert (reply.status, reply.headers["Location"]) == (303, f"/search?{urlencode({'q': words})}")
+    for words in ("503 555 0142", "+49 (30) 1234-567", "ana@example.com", "Ana ana@exam"):
+        reply = await send(words)
+        assert reply.status == 200 and "hx-sse:connect" not in reply.text and f'value="{words}"' in reply.text
+        links = [attributes.get("href") or "" for tag, attributes in Tags(reply.text).found if tag == "a"]
+        assert not [link for link in links if "555" in link and not link.startswith("tel:")]
+    reply = await send("503 555 0142")
+    assert "+1 503 555 0142" in reply.words and 'href="tel:+15035550142"' in reply.text
+    # What a script fetches while a person types shows no contacts: nothing is looked at.
+    search = "occupancy.ResidentSearchService/SearchResidents"
+    for destination, shows in (("document", True), ("empty", False)):
+        reply = await administrator.request("GET", "/search?q=ana", headers={"Sec-Fetch-Dest": destination})
+        assert "Current resident" in reply.words and ("555" in reply.words) == shows
+        assert next(call for call in reversed(stubs.calls) if call.rpc == search).request.with_contacts == shows
+    # A panel that fails is logged without what was searched for.
+    stubs.slow.add(search)
+    await administrator.get("/search?q=zqsecret")
+    stubs.slow.remove(search)
+    logged = capsys.readouterr().out
+    assert "panel_missing" in logged and "/residents/found" in logged and "zqsecret" not in logged
 
 
 async def test_without_the_gateway_every_page_says_so(apart: tuple[Stubs, Browser]) -> None:

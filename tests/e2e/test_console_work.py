@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 from testkit.chromium import OPTIONS, program
 from testkit.clocks import today
 from testkit.event_contract import check_same_as_get
+from testkit.patience import until
 
 from .console_browser import PASSWORD
 from .receiver import Receiver
@@ -272,6 +273,60 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.open(inspection)
     opened = [ticket["title"] for ticket in work.company.walk("/tickets") if ticket["source"] == "inspection"]
     assert len(opened) == 1 and opened[0] in person.words
+
+
+def test_a_resident_who_calls_is_found_and_the_ticket_is_about_the_unit(work: Work) -> None:
+    work.company.import_rows("units", [{"external_id": "U9", "property": "P1", "name": "Unit 9", "unit_number": "9"}])
+    work.system.makeready("wait")
+    (unit_id,) = (unit["entity_id"] for unit in work.company.walk("/units") if unit["external_id"] == "U9")
+    marisol = {"first_name": "Marisol", "last_name": "Quintana", "role": "leaseholder", "phone": "+1 (503) 555-0142"}
+    body = {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [marisol]}
+    key = {"Idempotency-Key": "calls"}
+    moved_in = work.system.call("POST", f"/units/{unit_id}/move-in", work.company.key_for(scope="write"), body, key)
+    assert moved_in.status == 201
+    leaky = work.ticket("The tap drips", unit_id=unit_id)
+    person = work.person(work.ada, **PHONE)
+
+    def search(words: str) -> str:
+        person.open("/search")
+        person.fill(words=words)
+        with person.page.expect_navigation():
+            person.page.press("#words", "Enter")
+        return str(person.words)
+
+    until(lambda: "Marisol Quintana" in search("503.555.0142"))
+    # No address has the number: browsers and proxies remember addresses.
+    assert person.page.url == f"{work.origin}/search" and "Current resident" in person.words
+    assert person.page.get_attribute("main a[href^='tel:']", "href") == "tel:+15035550142"
+    person.fits()
+    assert "These are close" in search("quintnaa") and person.page.url.endswith("/search?q=quintnaa")
+    assert "Unit 9" in search("#9 elm")
+
+    person.open("/tickets/new")
+    person.fill(**{"f-title": "No heat", "caller": "marisol"})
+    person.go("Find")
+    assert person.page.input_value("#f-title") == "No heat"
+    person.fits()
+    person.go("Marisol Quintana")
+    chosen = [person.page.input_value(f"#f-{name}") for name in ("title", "unit_id")]
+    assert chosen == ["No heat", str(unit_id)] and person.page.is_checked("input[name=by][value=resident]")
+    assert person.page.is_visible("main a[href='tel:+15035550142']") and "The tap drips" in person.words
+    person.fits()
+    person.page.check("input[name=permission_to_enter]")
+    person.page.select_option("#f-category", "HVAC")
+    person.go("Open ticket")
+    record = work.record(person.path)
+    assert (record["unit"]["id"], record["permission_to_enter"], record["source"]) == (unit_id, True, "resident_portal")
+    number = str(record["ticket_number"])
+    path = person.path
+    for words in (f"work order {number}", f"ticket #{number}"):
+        search(words)
+        assert person.path == path != leaky
+    # Each look at contacts is on record, and none of what was typed.
+    entries = work.system.makeready("audit", "list", str(work.company.company_id))["entries"]
+    looks = [entry for entry in entries if entry["action"] == "unit.contacts_viewed"]
+    assert {(entry["actor"], entry["subject_id"]) for entry in looks} == {(f"staff:{work.staff['Ada Okoro']}", unit_id)}
+    assert len(looks) >= 3 and "555" not in str(looks) and "uint" not in str(looks).lower()
 
 
 def test_a_ticket_by_keyboard_alone(work: Work) -> None:

@@ -174,7 +174,12 @@ def test_no_delivery_has_any_of_it(recorded: Recorded, receiver: Receiver) -> No
 
 
 def test_no_log_and_no_file_but_the_databases_has_any_of_it(recorded: Recorded) -> None:
-    """Not even NATS's files, which store the events between services."""
+    """Not even NATS's files, which store the events between services, nor after people have searched for it."""
+    browser = Browser(recorded.system).sign_in(recorded.company.email)
+    for words in (EMAIL, f"{FIRST_NAME} {LAST_NAME}"):
+        browser.get("/search")
+        page = browser.send("/search", q=words)
+        assert EMAIL in page.text and PHONE in page.text
     looked_at = []
     for folder, _, names in os.walk(recorded.system.state):
         for file in (Path(folder) / name for name in names):
@@ -237,7 +242,7 @@ def rows_with_markers(system: System) -> dict[str, dict[str, int]]:
 def test_a_forgotten_person_is_in_no_database_any_more(recorded: Recorded) -> None:
     system, unit_id = recorded.system, recorded.unit_id
     before = rows_with_markers(system)
-    assert before["svc-occupancy"] == {"idempotency": 1, "party": 1, "transition": 1}
+    assert before["svc-occupancy"] == {"idempotency": 1, "party": 1, "party_search": 1, "transition": 1}
     assert "ticket_comment" in before["svc-tickets"] and set(before) == {"svc-occupancy", "svc-tickets"}
     browser = Browser(system).sign_in(recorded.company.email)
     transitions = browser.get(f"/units/{unit_id}/transitions")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Mapping
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 # The page of a record as pages.py spells it, by the record's kind in the audit log and in events.
 PAGES = {
@@ -27,6 +28,10 @@ PAGES = {
 PATH_CHARACTERS_MAX = 500
 DEFAULT = "default"
 """In the address of a list that is opened from the menu: it opens with the person's default view, if there is one."""
+PHONE_DIGITS_LEAST = 3
+_EXTENSION = re.compile(r"\s*(?:;ext=|,|;|#|\b(?:extension|ext)\b\.?|x)", re.IGNORECASE)
+_HOST = re.compile(r"[\w.-]+")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def of_record(kind: str, record_id: int, paths: Collection[str]) -> str:
@@ -53,6 +58,21 @@ def with_query(path: str, values: Mapping[str, object]) -> str:
 def address(path: str, filters: Mapping[str, object], **changes: object) -> str:
     """The list with these filters, some of them changed; those that are empty are left out."""
     return with_query(path, {**filters, **changes})
+
+
+def tel(phone: str) -> str:
+    """The address that calls a phone number as it is written, with its extension (RFC 3966); empty if it is none."""
+    number, _, extension = _EXTENSION.sub(";", phone, count=1).partition(";")
+    digits, extra = ("".join(sign for sign in part if sign in "0123456789") for part in (number, extension))
+    if len(digits) < PHONE_DIGITS_LEAST or _LETTER.search(number):
+        return ""
+    return f"tel:{'+' if number.strip().startswith('+') else ''}{digits}" + (f";ext={extra}" if extra else "")
+
+
+def mailto(address: str) -> str:
+    """The address that writes to an e-mail address; empty if it is none."""
+    name, _, host = address.partition("@")
+    return f"mailto:{quote(name, safe='')}@{host}" if name and _HOST.fullmatch(host) else ""
 
 
 def of_another_site(address: str) -> bool:

@@ -59,10 +59,11 @@ async def include(context: PageContext, path: str, /, **values: object) -> Inclu
     except Refusal as refusal:
         return Included(missing(part, refusal.message), ok=False)
     except (TimeoutError, ServiceUnavailable, web.HTTPException) as error:
-        log.warning("panel_missing", panel=part.address, reason=str(error) or type(error).__name__)
+        # Without its query, which may name a resident.
+        log.warning("panel_missing", panel=path, reason=str(error) or type(error).__name__)
         return Included(missing(part), ok=False)
     except Exception:
-        log.exception("fault", page=part.address)
+        log.exception("fault", page=path)
         return Included(missing(part), ok=False)
     if response.status == web.HTTPSeeOther.status_code:
         return Included(location=links.own_path(response.headers["Location"]))

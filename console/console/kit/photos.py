@@ -24,6 +24,7 @@ from aiohttp import web
 
 from console import decoding
 from console.files import Files, one_part, whole
+from console.kit import links
 from console.kit.context import PageContext
 from console.kit.texts import _
 from console.kit.uploads import Upload
@@ -113,6 +114,23 @@ def photo_at(origin: str, address: str) -> str:
     """The id of the photo at this address of the console; empty for any other address."""
     match = _NAME.fullmatch(address.removeprefix(origin + PREFIX)) if address.startswith(origin + PREFIX) else None
     return match[1] if match and not match[2] else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A photo as a page shows it: the path of its small picture if the console stores it; else the host where it is,
+    empty for an address that is none. path: what opens it large."""
+
+    path: str
+    small: str = ""
+    host: str = ""
+
+
+def shown(origin: str, address: str) -> Shown:
+    """origin: of the console."""
+    if photo := photo_at(origin, address):
+        return Shown(f"{PREFIX}{photo}.jpg", small(photo))
+    return Shown(address, host=links.host_of(address)) if links.of_another_site(address) else Shown("")
 
 
 def small(photo: str) -> str:

@@ -9,9 +9,15 @@ from markupsafe import Markup
 
 from console.areas.board.cards import date_of
 from console.kit.texts import _
-from makeready.occupancy.v1 import parties_pb2, residencies_pb2, turn_board_pb2
+from makeready.occupancy.v1 import parties_pb2, residencies_pb2, resident_search_pb2, turn_board_pb2
 
-AnyParty = residencies_pb2.Party | turn_board_pb2.Resident | parties_pb2.GetPartyResponse | parties_pb2.SameAddress
+AnyParty = (
+    residencies_pb2.Party
+    | turn_board_pb2.Resident
+    | parties_pb2.GetPartyResponse
+    | parties_pb2.SameAddress
+    | resident_search_pb2.FoundResident
+)
 
 # What changed a unit's status, as the end of a sentence.
 CAUSES = {

@@ -39,6 +39,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     "staff": ("gateway",),
     "asset": ("svc-catalog",),
     "inspection": ("svc-catalog",),
+    "inspection_template": ("svc-catalog",),
     "meter": ("svc-catalog",),
     "notice": ("svc-catalog",),
     "property": ("svc-catalog",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +10,7 @@ from aiohttp import web
 from chassis.refusals import Refusal
 from console.areas.inspections import fields
 from console.areas.inspections.pages import GET, HERE, PATH, ROWS, SHOWS_ONE, SentForms, page
-from console.kit import pickers
+from console.kit import photos, pickers
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Form
@@ -17,6 +18,7 @@ from console.kit.sending import needs_confirmation, send
 from console.kit.texts import _
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
+from makeready.catalog.v1 import inspection_templates_pb2 as templates_pb
 
 SCHEDULE = "catalog.InspectionCommandsService/ScheduleInspection"
 UPDATE = "catalog.InspectionCommandsService/UpdateInspection"
@@ -25,8 +27,10 @@ COMPLETE = "catalog.InspectionCommandsService/CompleteInspection"
 CANCEL = "catalog.InspectionCommandsService/CancelInspection"
 ADD_ROW = "catalog.InspectionCommandsService/AddInspectionRow"
 REMOVE_ROW = "catalog.InspectionCommandsService/RemoveInspectionRow"
-PLANS = (GET, ROWS)
-_PRESET = ("property_id", "unit_id", "assignee_id", "scheduled_date", "title", "inspection_type")
+TEMPLATES = "catalog.InspectionTemplatesService/ListInspectionTemplates"
+PLANS = (GET, ROWS, TEMPLATES)
+SCHEDULES = (SCHEDULE, TEMPLATES)
+_PRESET = ("property_id", "unit_id", "assignee_id", "scheduled_date", "title", "inspection_type", "template_id")
 _AGAIN = ("property_id", "unit_id", "assignee_id", "title", "inspection_type", "compliance_type")
 
 
@@ -44,20 +48,26 @@ async def does(context: PageContext, form: Form, rpc: str) -> Any:
 
 async def show_new(context: PageContext) -> web.StreamResponse:
     """`?like=9` plans another one like an inspection, with its rows."""
-    form = fields.new_form()
+    form = fields.new_form(await _templates(context))
     like = context.query.get("like", "")
     if like.isascii() and like.isdigit() and 0 < len(like) < 19:
-        form = await _like(context, int(like))
+        form = await _like(context, int(like), form)
     form.preset(context.query, *_PRESET)
     return await _new(context, form)
 
 
-async def _like(context: PageContext, inspection_id: int) -> Form:
+async def _templates(context: PageContext) -> Sequence[templates_pb.InspectionTemplate]:
+    """None while they cannot be listed: the rows can be typed."""
+    answer = await context.rpcs.panel(TEMPLATES, templates_pb.ListInspectionTemplatesRequest())
+    return answer.templates if answer.ok else ()
+
+
+async def _like(context: PageContext, inspection_id: int, form: Form) -> Form:
     response, rows = await together(
         context.rpcs.call(GET, details_pb.GetInspectionDetailsRequest(inspection_id=inspection_id)),
         context.rpcs.call(ROWS, pb.ListInspectionRowsRequest(inspection_id=inspection_id)),
     )
-    inspection, form = response.inspection, fields.new_form()
+    inspection = response.inspection
     form.preset({name: str(getattr(inspection, name) or "") for name in _AGAIN}, *_AGAIN)
     form.values["is_compliance_inspection"] = "1" if inspection.is_compliance_inspection else ""
     form.values["row"] = "\n".join(row.label for row in rows.rows)
@@ -69,7 +79,7 @@ async def _new(context: PageContext, form: Form, status: int = 200) -> web.Respo
 
 
 async def schedule(context: PageContext) -> web.StreamResponse:
-    form = fields.new_form()
+    form = fields.new_form(await _templates(context))
     scheduled = await does(context, form, SCHEDULE)
     if scheduled is None:
         return await _new(context, form, form.status)
@@ -124,10 +134,14 @@ async def _act(context: PageContext, rpc: str, request: Any, message: str, then:
     try:
         await context.rpcs.call(rpc, request)
     except Refusal as refusal:
-        if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
-            raise
-        return await page(context, refusal.status, error=refusal.message)
+        return await _refused(context, refusal)
     return context.redirect(then or path_of(request.inspection_id), message)
+
+
+async def _refused(context: PageContext, refusal: Refusal) -> web.StreamResponse:
+    if refusal.status == web.HTTPNotFound.status_code or needs_confirmation(refusal):
+        raise refusal
+    return await page(context, refusal.status, error=refusal.message)
 
 
 async def start(context: PageContext) -> web.StreamResponse:
@@ -171,7 +185,14 @@ async def remove_row(context: PageContext) -> web.StreamResponse:
     request = pb.RemoveInspectionRowRequest(
         inspection_id=context.number("inspection_id"), row_id=context.number("row_id")
     )
-    return await _act(context, REMOVE_ROW, request, _("Item removed."), f"{path_of(request.inspection_id)}#r")
+    request.idempotency_key = context.form_token
+    try:
+        removed = await context.rpcs.call(REMOVE_ROW, request)
+    except Refusal as refusal:
+        return await _refused(context, refusal)
+    if removed.photo_url:
+        await photos.delete(context, removed.photo_url)
+    return context.redirect(f"{path_of(request.inspection_id)}#r", _("Item removed."))
 
 
 STARTS = (START, *SHOWS_ONE)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from typing import Any
 
 from google.protobuf.descriptor import EnumDescriptor
 
 from console.kit.forms import Edit, Field, Form
-from console.kit.texts import _
+from console.kit.texts import _, ngettext
 from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspection_details_pb2 as details_pb
+from makeready.catalog.v1 import inspection_templates_pb2 as templates_pb
 from makeready.common.v1 import maintenance_pb2, options_pb2
 
 NOT_LOOKED_AT = "none"
@@ -31,12 +33,58 @@ def _labels(enum: EnumDescriptor) -> Sequence[tuple[str, str]]:
     return [(label, label) for label in labels]
 
 
-def new_form() -> Form:
+def new_form(templates: Sequence[templates_pb.InspectionTemplate] = ()) -> Form:
     lines = _("One item per line. Each item passes or fails; a failed item opens a ticket.")
     rows = Field("row", _("Checklist"), lines, kind="lines", more={"rows": "8"})
+    template = Field(
+        "template_id",
+        _("Template"),
+        _("Used when the checklist below is blank. Without one, the default template of the type is used."),
+        "select",
+        tuple((str(template.template_id), template_words(template)) for template in templates),
+    )
     place = Field("property_id", "Property", kind="picker", required=True)
-    fields = (_TITLE, place, _UNIT, _DAY, _WHO, rows, _TYPE, _COMPLIANCE, _LAW, _EXTERNAL)
+    fields = (
+        _TITLE,
+        place,
+        _UNIT,
+        _DAY,
+        _WHO,
+        *((template,) if templates else ()),
+        rows,
+        _TYPE,
+        _COMPLIANCE,
+        _LAW,
+        _EXTERNAL,
+    )
     return Form(pb.ScheduleInspectionRequest(), fields)
+
+
+def template_words(template: templates_pb.InspectionTemplate) -> str:
+    """A template as a choice."""
+    rows = ngettext("%(num)s item", "%(num)s items", len(template.rows)) % {"num": len(template.rows)}
+    return f"{template.name} ({rows})"
+
+
+def template_form(template: templates_pb.InspectionTemplate | None = None) -> Form:
+    """To add a template, or to change one."""
+    request: Any = templates_pb.AddInspectionTemplateRequest()
+    if template is not None:
+        request = templates_pb.UpdateInspectionTemplateRequest(
+            template_id=template.template_id, name=template.name, is_default=template.is_default, rows=template.rows
+        )
+        if template.HasField("inspection_type"):
+            request.inspection_type = template.inspection_type
+    return Form(
+        request,
+        (
+            Field("name", _("Name"), _("For example “Move-out inspection”."), required=True, more={"maxlength": "200"}),
+            Field("inspection_type", _("Type"), _("The inspection type that it is for."), more={"maxlength": "200"}),
+            Field("is_default", _("Default for this type"), kind="checkbox"),
+            Field("rows", _("Checklist"), _("One item a line, in the order of the walk."), kind="lines", required=True,
+                  more={"rows": "12"}),
+        ),
+    )  # fmt: skip
 
 
 def edit_form(inspection: details_pb.InspectionDetails) -> Edit:

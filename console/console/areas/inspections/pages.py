@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 from aiohttp import web
 
 from console.areas.inspections import bulk, fields
-from console.kit import csv_files, names
+from console.kit import csv_files, names, photos
 from console.kit.browser_session import STAFF
 from console.kit.calls import Panel, together
 from console.kit.context import PageContext
@@ -420,6 +420,7 @@ async def page(
         cancelling=sent.cancelling or fields.cancel_form(inspection_id),
         adding=sent.adding or fields.row_form(inspection_id),
         row=row_of(response.inspection, _today(context)), rows=rows.rows, names=by,
+        shown_photos={item.row_id: photos.shown(context.site.url, item.photo_url) for item in rows.rows},
         failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history,
     )  # fmt: skip
 

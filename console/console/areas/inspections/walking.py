@@ -10,7 +10,7 @@ from chassis.refusals import Refusal
 from console.areas.inspections import fields
 from console.areas.inspections.actions import does, path_of
 from console.areas.inspections.pages import GET, HERE, NAMES, OPEN, ROWS, SHOWS_ONE, page, row_of
-from console.kit import names, pickers
+from console.kit import names, photos, pickers
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.filters import number
@@ -90,7 +90,7 @@ async def _row(
         rows=rows, form=row_form, is_failing=form is not None, error=error, names=by, looked_at=_looked_at(rows),
         before=_path(inspection.inspection_id, rows[index - 1].row_id) if index else "",
         after=_path(inspection.inspection_id, rows[index + 1].row_id) if index + 1 < len(rows) else "",
-        seen=item.result or fields.NOT_LOOKED_AT,
+        seen=item.result or fields.NOT_LOOKED_AT, shown_photo=photos.shown(context.site.url, item.photo_url),
     )  # fmt: skip
 
 

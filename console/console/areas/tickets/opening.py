@@ -16,6 +16,7 @@ from console.kit.calls import Panel, together
 from console.kit.context import PageContext
 from console.kit.filters import number
 from console.kit.forms import Field, Form
+from console.kit.panels import Included, include
 from console.kit.texts import _
 from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1 import ticket_views_pb2 as views
@@ -24,10 +25,14 @@ OPEN = "tickets.TicketCommandsService/OpenTicket"
 PLACE = "tickets.TicketViewsService/GetTicketPlace"
 SEARCH = "tickets.TicketViewsService/SearchTickets"
 PATH = f"{filters.PATH}/new"
+CALLERS_PATH = "/residents/callers"
 ALIKE_PATH = f"{filters.PATH}/alike"
 PRESET = ("property_id", "unit_id", "asset_id", "title", "category", "priority", "description", "room", "by")
 FOUND_MAX, SHOWN_MAX, WORD_LETTERS = 20, 6, 4
 WHERE = (Field("property_id", _("Property"), kind="picker", required=True), *PLACES)
+# Who has called is asked whether somebody may come in: it stands beside the unit.
+ACCESS = ("permission_to_enter", "preferred_access_time")
+CALLER, CALLER_UNIT, CALLER_MAX = "caller", "caller_unit", 200
 WHO = Field(
     "by", _("Reported by"), _("Response times are tracked for tickets that residents report."), "radios",
     (("resident", _("Resident (call, email or in person)")), ("staff", _("Staff"))), required=True,
@@ -57,16 +62,40 @@ async def _complete(context: PageContext, form: Form) -> None:
 
 
 async def _page(context: PageContext, form: Form, status: int = 200) -> web.StreamResponse:
-    _, alike = await together(pickers.fill(context, form), _alike_of(context, form.values))
+    # What was typed to find the caller is in the form alone: no address has it.
+    caller, unit_id = context.form.get(CALLER, "")[:CALLER_MAX], form.values["unit_id"]
+    _, alike, callers, contacts = await together(
+        pickers.fill(context, form),
+        _alike_of(context, form.values),
+        include(context, CALLERS_PATH, caller=caller) if caller and not unit_id else _nothing(),
+        include(context, "/residents/contacts", unit_id=unit_id) if caller and unit_id else _nothing(),
+    )
     return context.render(
         "tickets/new.html", status, here=HERE, form=form, where=[field.name for field in WHERE],
-        what_fields=[field.name for field in WHAT], more=[field.name for field in MORE],
-        alike=alike,
+        what_fields=[field.name for field in WHAT], access=ACCESS,
+        more=[field.name for field in MORE if field.name not in ACCESS],
+        alike=alike, caller_words=caller, callers=callers, contacts=contacts, callers_path=CALLERS_PATH,
     )  # fmt: skip
+
+
+async def _nothing() -> Included:
+    return Included()
+
+
+async def _called(context: PageContext, form: Form, unit_id: str) -> web.StreamResponse:
+    """The form with the unit of the resident who calls, and with all that was typed."""
+    form.read(context.form)
+    form.errors = {}
+    form.values |= {"property_id": "", "asset_id": ""}
+    form.preset({"unit_id": unit_id, "by": "resident"}, "unit_id", "by")
+    await _complete(context, form)
+    return await _page(context, form)
 
 
 async def open_ticket(context: PageContext) -> web.StreamResponse:
     form = _form()
+    if unit_id := context.form.get(CALLER_UNIT, ""):
+        return await _called(context, form, unit_id)
     if not form.read(context.form):
         return await _page(context, form, form.status)
     form.message.idempotency_key = context.form_token

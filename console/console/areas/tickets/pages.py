@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ SHOWS = (GET, TIMELINE, SEARCH, NAMES)
 PARTS = (SEARCH, OF_INSPECTION)
 
 SHOWN, CSV_PAGE, CSV_PAGES = 50, 200, 5
-PART_ROWS, FOUND_ROWS, OTHER_ROWS = 8, 8, 5
+PART_ROWS, FOUND_ROWS, OTHER_ROWS, NUMBERED_ROWS = 8, 8, 5, 200
 TIMELINE_ROWS = 100
 # What the timeline may be narrowed to.
 NARROWED = {
@@ -330,32 +331,55 @@ def _ages(counts: Iterable[pb.TicketCount]) -> list[tuple[str, int, str, str]]:
     return rows
 
 
+# "ticket 17", "work order #17", "17", and "#17 Alder": a number, and in which property.
+_NOUN = r"(?:work\s+orders?|tickets?|wo)\b\.?"
+_NUMBERED = re.compile(
+    rf"(?:{_NOUN}\s*)?(?:#|no\.?|number)?\s*([0-9]{{1,9}})(?:\s+(?:at|in)?\s*(\D.*))?", re.IGNORECASE
+)
+_OF_NOUN = re.compile(rf"{_NOUN}\s*", re.IGNORECASE)
+
+
+def numbered(text: str) -> tuple[int, str]:
+    """The ticket number that a search names, and the beginning of a property's name; 0 for no number."""
+    match = _NUMBERED.fullmatch(text)
+    return (int(match[1]), match[2] or "") if match else (0, "")
+
+
 async def search_hits(context: PageContext) -> web.StreamResponse:
     """Tickets by number, words and external id. The only one with a number or an external id opens at once."""
     text = context.query.get("q", "").strip()[: filters.TEXT_MAX]
-    number = text.removeprefix("#").strip()
+    number, place = numbered(text)
+    words = _OF_NOUN.sub("", text, count=1) if _OF_NOUN.match(text) else text
     searches: dict[str, Mapping[str, Any]] = {}
-    if number.isascii() and number.isdigit() and len(number) < 10:
-        searches["number"] = {"ticket_number": int(number)}
+    if number:
+        searches["number"] = {"ticket_number": number, "limit": NUMBERED_ROWS if place else FOUND_ROWS}
     if text:
         searches["external"] = {"external_id": text}
-    if any(sign.isalnum() for sign in text):
-        searches["words"] = {"words": text}
+    if any(sign.isalnum() for sign in words):
+        searches["words"] = {"words": words}
+    elif text != words:
+        searches["words"] = {"statuses": filters.OPEN}
     answers = await together(
         *(
-            context.rpcs.call(SEARCH, pb.SearchTicketsRequest(limit=FOUND_ROWS, **values))
+            context.rpcs.call(SEARCH, pb.SearchTicketsRequest(**{"limit": FOUND_ROWS, **values}))
             for values in searches.values()
         )
     )
-    by = dict(zip(searches, answers, strict=True))
-    exact = {ticket.ticket_id: ticket for name in ("external", "number") if name in by for ticket in by[name].tickets}
-    if len(exact) == 1:
+    by = {name: list(answer.tickets) for name, answer in zip(searches, answers, strict=True)}
+    of_number = [ticket for ticket in by.get("number", ()) if _is_in(ticket, place)]
+    exact = {ticket.ticket_id: ticket for ticket in (*by.get("external", ()), *of_number)}
+    # A number with a property may be a unit's, too.
+    if len(exact) == 1 and not place:
         return context.redirect(f"{PATH}/{next(iter(exact))}")
-    hits = dict(exact)
-    if "words" in by:
-        hits |= {ticket.ticket_id: ticket for ticket in by["words"].tickets if ticket.ticket_id not in exact}
-    tickets = list(hits.values())[:FOUND_ROWS]
+    hits = exact | {ticket.ticket_id: ticket for ticket in by.get("words", ()) if ticket.ticket_id not in exact}
+    is_close = not exact and any(answer.is_close for answer in answers)
     return context.render(
-        "tickets/found.html", tickets=tickets, text=text, is_closed=is_closed,
-        all_path=links.with_query(PATH, {"view": "all", "q": text}), count=count,
+        "tickets/found.html", tickets=list(hits.values())[:FOUND_ROWS], text=text, is_closed=is_closed,
+        is_close=is_close, all_path=links.with_query(PATH, {"view": "all", "q": words}), count=count,
     )  # fmt: skip
+
+
+def _is_in(ticket: pb.TicketSummary, place: str) -> bool:
+    """Whether each word of the place begins one of the property's name."""
+    names = ticket.property_name.casefold().split()
+    return all(any(name.startswith(word) for name in names) for word in place.casefold().split())

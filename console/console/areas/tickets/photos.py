@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.kit import links, photos
+from console.kit import photos
 from console.kit.context import PageContext
 from console.kit.names import RPC as NAMES
 from console.kit.names import names_of
@@ -49,11 +49,8 @@ def shown_photos(context: PageContext, details: pb.GetTicketDetailsResponse) -> 
 
 def _shown_photo(context: PageContext, photo: pb.TicketPhoto) -> ShownPhoto:
     words = _WHOSE.get(photo.author, _("Photo"))
-    if photo_id := photos.photo_at(context.site.url, photo.photo_url):
-        return ShownPhoto(photo, f"{photos.PREFIX}{photo_id}.jpg", photos.small(photo_id), "", words)
-    if links.of_another_site(photo.photo_url):
-        return ShownPhoto(photo, photo.photo_url, "", links.host_of(photo.photo_url), words)
-    return ShownPhoto(photo, "", "", "", words)
+    place = photos.shown(context.site.url, photo.photo_url)
+    return ShownPhoto(photo, place.path, place.small, place.host, words)
 
 
 def _photos(number: int) -> str:
