@@ -142,7 +142,7 @@ def test_a_sandbox_that_is_ended_leads_its_people_back(person: Browser, demo: Co
     assert NAME not in person.get(SANDBOXES).words
     until(lambda: person.system.get("/whoami", key).status == 401)
     until(lambda: inside.post("/vendors/new", form).status == 409)
-    assert inside.page is not None and "You are now in the live company Makeready Demo." in inside.page.words
+    assert inside.page is not None and "You are now in Makeready Demo ." in inside.page.words
     assert inside.post("/vendors/new", form).status == 403, "the form of then is none of the live company"
     inside.cookies["__Host-makeready"] += f".{sandbox_id}"
     assert "That sandbox was deleted or is closed. You are in the live company." in inside.get("/vendors").words

@@ -140,7 +140,7 @@ def test_a_double_click_rotates_once_and_what_waited_is_signed_with_the_new_secr
 def test_a_signature_gets_its_verdict(story: Story) -> None:
     test, sent = story.arrived("/console")
     for delivery, body, verdict in (
-        (sent, sent.body.decode(), "Genuine."),
+        (sent, sent.body.decode(), "Valid signature."),
         (sent, sent.body.decode() + "\n", "Line breaks at the end of the body were ignored"),
         (sent, json.dumps(sent.json, indent=2), "The body was rewritten."),
         (test, test.body.decode(), "Wrong secret."),

@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
         "name actors of the log, such as administrator:1 or caller:3",
         settings={"actors": {"flag": "--actor", "metavar": "ACTOR", "required": True}},
     )
-    add_commands(group(commands, "audit", "look up who did what"), listing, names)
+    add_commands(group(commands, "audit", "show the history of records and people"), listing, names)
 
 
 async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -72,7 +72,7 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
     ]
     headers = ("RECORDED", "ACTOR", "ACTION", "ID", "BEFORE", "AFTER", "REQUEST")
     keys = await _keys_of_deactivated(operator, arguments.company_id, entries)
-    lines = [table(headers, rows, "Nobody has done anything that is on record.")]
+    lines = [table(headers, rows, "No entries.")]
     lines += [
         printable(f"Key {key['key_id']} was minted by {key['administrator']}, who is deactivated.") for key in keys
     ]

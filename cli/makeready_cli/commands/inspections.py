@@ -41,8 +41,8 @@ def add(commands: Commands) -> None:
     add_commands(
         group(commands, "inspection", "list, show and schedule inspections, and record their results"),
         LISTING.list,
-        LISTING.show(_DETAILS["GetInspectionDetails"], hint="`inspection rows` lists what it looks at."),
-        RpcCommand("schedule", _DESK["ScheduleInspection"], "plan an inspection"),
+        LISTING.show(_DETAILS["GetInspectionDetails"], hint="`inspection rows` lists its checklist."),
+        RpcCommand("schedule", _DESK["ScheduleInspection"], "schedule an inspection"),
         RpcCommand(
             "update",
             _DESK["UpdateInspection"],
@@ -50,13 +50,13 @@ def add(commands: Commands) -> None:
             hidden=("from_assignee_id", "from_scheduled_date"),
         ),
         RpcCommand("start", _DESK["StartInspection"], "begin an inspection"),
-        RpcCommand("rows", _DESK["ListInspectionRows"], "list what an inspection looks at"),
+        RpcCommand("rows", _DESK["ListInspectionRows"], "list the checklist of an inspection"),
         RpcCommand("pass-row", _DESK["PassInspectionRow"], "find a row in order"),
         RpcCommand("fail-row", _DESK["FailInspectionRow"], "find a row not in order: opens a ticket"),
         RpcCommand("complete", _DESK["CompleteInspection"], "end an inspection: failed where a row is, else passed"),
         RpcCommand("cancel", _DESK["CancelInspection"], "call an inspection off, for good: the API serves it no more"),
         RpcCommand("add-row", _DESK["AddInspectionRow"], "add a row after the last one"),
-        RpcCommand("remove-row", _DESK["RemoveInspectionRow"], "remove a row that nobody has looked at yet"),
+        RpcCommand("remove-row", _DESK["RemoveInspectionRow"], "remove an item that is not inspected yet"),
         RpcCommand("set-row-photo", _DESK["SetInspectionRowPhoto"], "set or remove the photo of a row"),
     )
     add_commands(

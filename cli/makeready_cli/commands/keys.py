@@ -36,14 +36,14 @@ def _acts() -> tuple[RpcCommand, ...]:
         RpcCommand(
             "mint",
             _RPCS["MintKey"],
-            "mint a key; it is printed this once",
+            "create a key; it is printed only once",
             settings={"administrator_email": administrator, "name": {"metavar": "N", "required": False}},
             answer=_minted,
         ),
         RpcCommand(
             "rotate",
             _RPCS["RotateKey"],
-            "mint a key like another one, which ends after an overlap; the new one is printed this once",
+            "create a key that replaces another one, which ends after an overlap; the new one is printed only once",
             company=False,
             settings={"overlap_days": overlap},
             answer=_rotated,

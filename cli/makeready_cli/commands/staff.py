@@ -19,6 +19,6 @@ def add(commands: Commands) -> None:
         RpcCommand("show", _DESK["GetStaff"], "show a member of staff"),
         RpcCommand("invite", _DESK["InviteStaff"], "let a member of staff sign in, and print the link", answer=linked),
         make_link("make a link with which a member of staff sets a password"),
-        RpcCommand("end", _DESK["EndStaff"], "end a member of staff and their sessions"),
-        RpcCommand("reinstate", _DESK["ReinstateStaff"], "take back an ended member"),
+        RpcCommand("end", _DESK["EndStaff"], "deactivate a staff member and end their sessions"),
+        RpcCommand("reinstate", _DESK["ReinstateStaff"], "reactivate a staff member"),
     )

@@ -84,9 +84,7 @@ def add(commands: Commands) -> None:
     showing = LISTING.show(
         _VIEWS["GetTicketDetails"], "document", "`ticket comments` and `ticket history` list what happened to it."
     )
-    add_commands(
-        group(commands, "ticket", "open, assign, change and look at tickets"), LISTING.list, showing, *COMMANDS
-    )
+    add_commands(group(commands, "ticket", "open, assign, edit and view tickets"), LISTING.list, showing, *COMMANDS)
 
 
 def _history(listed: pb.ListTicketHistoryResponse) -> Answer:

@@ -15,7 +15,7 @@ VERBS = (
     RpcCommand(
         "board",
         _BOARD["ListBoard"],
-        "show where units stand",
+        "show the turn board",
         description="Lists units by id: status, current turn with its dates, who moves in next and when, and how many "
         "tasks are open in the unit.",
     ),
@@ -52,14 +52,14 @@ VERBS = (
     RpcCommand(
         "change-move-in",
         _RESIDENCIES["ChangeMoveIn"],
-        "move the date of a planned move-in",
+        "reschedule a planned move-in",
         description="A turn that began by itself on its date is planned again if the new date is later than today: "
         "the turn before it is current again, and turn.status_changed fires.",
     ),
     RpcCommand(
         "cancel",
         _BOARD["CancelTurn"],
-        "cancel an active turn: the residency did not take place",
+        "cancel an active turn: the lease did not take place",
         description="The turn's open tasks are cancelled. A planned turn changes nothing else. Of a current one, a "
         "unit that was Occupied or on Notice becomes Vacant Not Ready, and turn.status_changed fires; planned turns "
         "stay.",
@@ -67,7 +67,7 @@ VERBS = (
     RpcCommand(
         "cancel-notice",
         _BOARD["CancelNotice"],
-        "take back a notice: the resident stays",
+        "cancel a notice: the resident stays",
         description="The dates of the unit's current turn go, the unit is Occupied, and the turn's open tasks are "
         "cancelled. Refused while another resident's move-in is planned.",
     ),

@@ -156,7 +156,7 @@ async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Plac
         property_id=place.property_id,
         unit_id=place.unit_id,
         asset_id=place.asset_id,
-        title="Door",
+        title="Failed inspection: Door",
         description=f"Failed in inspection #{planned['inspection_number']} Fire: Door.\n\nIt sticks.",
         category="Doors/Windows",
         priority="High",

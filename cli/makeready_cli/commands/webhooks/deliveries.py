@@ -40,7 +40,7 @@ def add(verbs: Commands) -> None:
     retrying = command(
         verbs,
         "retry",
-        "attempt parked deliveries once more",
+        "retry parked deliveries once",
         description="Attempts each parked delivery once, now, and prints the result; one that fails is parked "
         "again. With --all-parked, all of a subscription get one attempt each from the next sweep. Exit status 1 "
         "where one could not be attempted; an attempt that fails is none of that.",
@@ -83,7 +83,7 @@ def _commands() -> tuple[RpcCommand, ...]:
         RpcCommand(
             "parked",
             _RPCS["ListUndelivered"],
-            "list a company's parked deliveries, oldest first",
+            "list deliveries that need a retry (parked), oldest first",
             "Lists the deliveries whose retries are used up, with the last attempt of each and the day on "
             "which it goes: the oldest go first. What stands in the first column is what `webhooks retry` takes.",
             settings={"limit": _AT_MOST},
