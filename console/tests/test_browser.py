@@ -46,6 +46,7 @@ LOOKS: dict[str, tuple[Literal["light", "dark"], int]] = {
     "dark": ("dark", 1360),
     "phone": ("light", 390),
 }
+ZOOMED = 680  # pixels: of a window of 1,360 at 200 %
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 ALL_RULES = {"runOnly": {"type": "tag", "values": STANDARDS}}
 COLOURS = ["color-contrast", "link-in-text-block"]
@@ -248,22 +249,30 @@ async def test_every_page_is_accessible_and_quiet(chromium: Chromium, console: s
                     problems[path] = faults
     finally:
         await context.close()
-    assert not problems
+    assert not problems, json.dumps(problems, indent=1)
     assert all(len(looks) > 100 for looks in judged.values())
 
 
-# Blank pixels above the cards of a row, which begin at one height, and below columns of cards beside a longer one. A
-# column of facts, 21.5rem wide beside a page's main column, may end before that.
-HOLES = """() => [...document.querySelectorAll(".two, .cols")].filter(grid => getComputedStyle(grid).display === "grid")
-  .flatMap(grid => {
-    const cells = [...grid.children].map(cell => cell.getBoundingClientRect()).filter(box => box.height)
-    const tops = cells.slice(0, 2).map(box => box.top - grid.getBoundingClientRect().top).filter(pixels => pixels > 60)
-    const ends = new Map()
-    for (const box of cells) ends.set(Math.round(box.left), Math.max(ends.get(Math.round(box.left)) ?? 0, box.bottom))
-    const columns = [...ends].sort(([left], [other]) => left - other).map(([, end]) => end)
-    const judged = grid.matches(".two") ? columns : columns.slice(0, 1)
-    return [...tops, ...judged.map(end => Math.max(...columns) - end).filter(pixels => pixels > 300)]
+# The highest blank in the left and in the right column of cards that stand beside others, where it has 300 pixels.
+HOLES = """() => [...document.querySelectorAll(".two, .cols")].flatMap(grid => {
+    const area = grid.getBoundingClientRect()
+    const cells = [...grid.querySelectorAll(":scope > *, :scope > .after > *")]
+      .map(cell => cell.getBoundingClientRect()).filter(box => box.height)
+    const bottom = Math.max(...cells.map(box => box.bottom))
+    return [.1, .9].map(share => {
+      const x = area.left + area.width * share
+      const column = cells.filter(box => box.left <= x && x <= box.right).sort((one, other) => one.top - other.top)
+      let end = area.top, highest = 0
+      for (const box of column) {
+        highest = Math.max(highest, box.top - end)
+        end = Math.max(end, box.bottom)
+      }
+      return Math.round(Math.max(highest, bottom - end))
+    }).filter(pixels => pixels > 300)
   })"""
+# Parts of a page whose content is wider than they are.
+SCROLLERS = """() => [...document.querySelectorAll(".wide, .kan")].filter(part => part.scrollWidth > part.clientWidth)
+  .map(part => part.className)"""
 
 
 class Axe:
@@ -317,6 +326,10 @@ async def _problems(axe: Axe, look: str, judged: Mapping[str, set[str]]) -> list
         faults.append("it scrolls sideways")
     if look == "light" and (holes := await page.evaluate(HOLES)):
         faults.append(f"blank pixels above or below cards that stand beside others: {holes}")
+    if look == "phone":
+        await page.set_viewport_size({"width": ZOOMED, "height": 450})
+        if await page.evaluate("document.documentElement.scrollWidth") > ZOOMED:
+            faults.append("it scrolls sideways at 200 %")
     return faults
 
 
@@ -397,6 +410,28 @@ async def test_a_work_order_is_one_sheet_and_the_board_one_table(
         await browser_tab.open("/board")
         sheets = await printed(browser_tab.page, "Letter")
         assert "Townhome 4" in sheets[0] and not [words for words in BARS if words in " ".join(sheets)]
+    finally:
+        await context.close()
+
+
+async def test_a_phone_has_the_acts_of_the_day_below_and_filters_folded(chromium: Chromium, console: str) -> None:
+    context = await chromium.new_context(viewport={"width": 390, "height": 844})
+    try:
+        browser_tab = await tab(context, console)
+        page = browser_tab.page
+        await browser_tab.sign_in("hanh@demo.example", path="/tickets/102")
+        for path, act in (("/tickets/102", "#complete > summary"), ("/tickets/100", "form[action$=take] button")):
+            await browser_tab.open(path)
+            box = await page.locator(f".day-acts {act}").bounding_box()
+            assert box and 600 < box["y"] + box["height"] < 844, (path, box)
+        await browser_tab.open("/tickets")
+        assert await page.is_visible(".chips [name=q]") and await page.is_hidden("summary.chip >> nth=0")
+        await page.click("label[for=fold]")
+        assert await page.is_visible("summary.chip >> nth=0")
+        await page.set_viewport_size({"width": ZOOMED, "height": 450})
+        for path in ("/tickets", "/tickets?view=all", "/board"):
+            await browser_tab.open(path)
+            assert await page.evaluate(SCROLLERS) == [], path
     finally:
         await context.close()
 

@@ -296,7 +296,7 @@ async def show_turn(context: PageContext) -> web.StreamResponse:
         context, "turn", here=HERE, turn=turn, response=response, now=now, tasks=tasks, late=late,
         is_now=is_now, plan=plan,
         templates=fitting(templates.templates, *place) if templates.ok and turn["status"] == "Active" else (),
-        others=(tickets, events, audit), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
+        others=(tickets, audit, events), changed=_instant(turn["updated_at"]), fed=_instant(turn["occupancy_fed_at"]),
         stay=stay, before=before,
         is_clash=response.ok and any(planned.is_clash for planned in response.planned if planned.turn_id == turn_id),
         lets=response.ok and rows.can_be_let(response.value), party_name=residencies.party_name,
@@ -381,7 +381,7 @@ async def show_task(context: PageContext) -> web.StreamResponse:
         include(context, "/events/panel", kind="turn_task", id=task_id),
         include(context, "/audit/panel", kind="turn_task", id=task_id),
     )
-    return render(context, "task", here=HERE, placed=placed, task=placed.task, others=(events, audit))
+    return render(context, "task", here=HERE, placed=placed, task=placed.task, others=(audit, events))
 
 
 async def show_transitions(context: PageContext) -> web.StreamResponse:

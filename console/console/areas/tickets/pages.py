@@ -211,7 +211,7 @@ async def _ticket_page(context: PageContext, forms: actions.TicketForms, status:
     return context.render(
         "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
         narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor],
-        history=[events, audit],
+        history=[audit, events],
         closed=is_closed(ticket), unit_path=unit_path(context, ticket), sources=filters.SOURCES, kinds=_KINDS,
         shown_photos=shown_photos(context, details), is_elsewhere=links.of_another_site,
         host=links.host_of, older=_older(context, timeline),
