@@ -42,8 +42,9 @@ COMMENTS: list[str] = []
 async def _ticket(context: PageContext) -> Any:
     template = context.site.templates.from_string(TEMPLATE)
     text = template.render(
-        context=context, who=context.session.who, wall=context.wall, flash=None, done="", here="", comments=COMMENTS
-    )
+        context=context, who=context.session.who, wall=context.wall, flash=None, sent_form="", here="",
+        comments=COMMENTS,
+    )  # fmt: skip
     return web.Response(text=text, content_type="text/html")
 
 

@@ -191,7 +191,7 @@ async def test_the_session_ends_meanwhile_and_another_person_comes(
     await browser_tab.sign_in("dana@demo.example", "/account")
     await page.wait_for_selector("form[action='/sign-out']", state="attached")
     await browser_tab.open("/offline")
-    await expect(page.locator("#others")).to_contain_text("1 change of another person was not sent.")
+    await expect(page.locator("#others")).to_contain_text("1 change of another person or company was not sent.")
     assert "basement" not in await page.inner_text("body") and not stubs.called(COMMENT)
     # That one's sign-out leaves what is sealed, and nothing of their own.
     await browser_tab.open("/account")
@@ -283,6 +283,54 @@ async def test_the_browser_is_closed_with_200_acts_and_two_hundred_are_sent_in_o
         assert [request.body for request in stubs.called(COMMENT)] == [f"Number {number}" for number in range(200)]
         assert len({request.idempotency_key for request in stubs.called(COMMENT)}) == 200
         await context.close()
+
+
+async def test_two_devices_of_one_person_keep_their_own(
+    context: BrowserContext, chromium: Chromium, console: str, stubs: Stubs
+) -> None:
+    other = await chromium.new_context(**PHONE)
+    other.set_default_timeout(1000 * PATIENCE_SECONDS)
+    try:
+        first, second = await ready(await tab(context, console)), await ready(await tab(other, console))
+        for each, page, text in ((context, first, "Of the phone"), (other, second, "Of the tablet")):
+            await each.set_offline(True)
+            await comment(page, text, 1)
+        # The tablet signs out, and what waits on the phone is not its own.
+        await other.set_offline(False)
+        await waiting(second, 0)
+        await second.evaluate("document.querySelector(\"form[action='/sign-out']\").requestSubmit()")
+        await second.wait_for_url("**/sign-in")
+        assert [request.body for request in stubs.called(COMMENT)] == ["Of the tablet"]
+        await context.set_offline(False)
+        await waiting(first, 0)
+        assert [request.body for request in stubs.called(COMMENT)] == ["Of the tablet", "Of the phone"]
+        assert len({request.idempotency_key for request in stubs.called(COMMENT)}) == 2
+    finally:
+        await other.close()
+
+
+async def test_what_waits_in_a_sandbox_is_not_sent_to_the_live_company(
+    context: BrowserContext, console: str, stubs: Stubs
+) -> None:
+    browser_tab = await tab(context, console)
+    page = await ready(browser_tab, email="dana@demo.example")
+    await context.route("**/tickets/102/comment", lambda route: route.abort())
+    await page.fill(BODY, "Of the live company")
+    await page.click(SEND)
+    await waiting(page, 1)
+    await browser_tab.open("/settings/sandboxes")
+    await page.click("button:has-text('Trial of the new sync')")
+    await expect(page.locator(".sandbox")).to_be_visible()
+    await context.unroute("**/tickets/102/comment")
+    await browser_tab.open("/offline")
+    await expect(page.locator("#others")).to_contain_text("1 change of another person or company was not sent.")
+    assert await page.locator("#offline li").count() == 0 and "Of the live" not in await page.inner_text("body")
+    await browser_tab.open("/")
+    await page.evaluate("navigator.serviceWorker.controller.postMessage('send')")
+    await page.click(".sandbox button")
+    await waiting(page, 0)
+    (call,) = [call for call in stubs.calls if call.rpc == COMMENT]
+    assert call.identity.company_id == 1
 
 
 async def test_photos_wait_too(context: BrowserContext, console: str, stubs: Stubs) -> None:

@@ -103,6 +103,7 @@
     const isOfWork = /^\/(my-work|tickets|inspections)(\/|$)/.test(location.pathname) || location.pathname === "/";
     controller.postMessage({ keep: [location.pathname + location.search, ...(isOfWork ? links : [])] });
   };
+  document.getElementById("live")?.addEventListener("ended", () => store.forget().catch(() => {}));
   const begin = async () => {
     if (owner) await store.begin(owner);
     await tell();
