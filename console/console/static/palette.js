@@ -43,7 +43,7 @@ const draw = (groups) => {
 };
 // Links of the search's page; a search that means one record leads to it.
 const search = async (typed, signal) => {
-  const answer = await fetch(`/search?q=${encodeURIComponent(typed)}`, { signal, credentials: "same-origin" });
+  const answer = await fetch(`/search?typing=1&q=${encodeURIComponent(typed)}`, { signal, credentials: "same-origin" });
   const url = new URL(answer.url), page = new DOMParser().parseFromString(await answer.text(), "text/html");
   if (url.pathname === "/sign-in") { location.href = url.href; return []; }
   const go = (path) => () => { location.href = path; };

@@ -34,9 +34,8 @@ async def send(context: PageContext) -> web.StreamResponse:
 async def _search(context: PageContext, words: str) -> web.StreamResponse:
     if not words:
         return context.render("search/search.html", here=HERE, words="", panels=[], exact=[], nothing=False)
-    # A script that fetches while one types names another destination.
-    is_page = context.request.headers.get("Sec-Fetch-Dest", "document") == "document"
-    more = {"/residents/found": {"contacts": "1"}} if is_page else {}
+    # What is fetched while one types shows no contacts.
+    more = {} if "typing" in context.query else {"/residents/found": {"contacts": "1"}}
     panels: list[Included] = await together(*(include(context, path, q=words, **more.get(path, {})) for path in PANELS))
     exact = sorted({panel.location for panel in panels if panel.location})
     if len(exact) == 1:
