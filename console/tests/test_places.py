@@ -433,3 +433,21 @@ def _renumbered(plain: Any, before: int, after: int) -> Any:
         return plain(request, who)
 
     return answer
+
+
+async def test_a_new_ticket_of_an_empty_company_leads_to_its_first_property(
+    administrator: Browser, staff: Browser, stubs: Stubs
+) -> None:
+    stubs.answers["catalog.PlaceSearchService/SearchProperties"] = pb.SearchPropertiesResponse()
+    page = await administrator.get("/tickets/new")
+    assert 'href="/properties/new"' in page.text and 'href="/imports/new"' in page.text
+    page = await staff.get("/tickets/new")
+    assert "/properties/new" not in page.text and "An administrator has to add a property first." in page.words
+
+
+async def test_tickets_of_a_place_are_those_of_that_place(administrator: Browser, stubs: Stubs) -> None:
+    for path, name in (("/properties/1", "property"), ("/properties/1/units/15", "unit"), ("/assets/21", "asset")):
+        page = await administrator.get(path)
+        (link,) = set(re.findall(rf'href="(/tickets\?{name}=\d+)"', page.text))
+        await administrator.get(link)
+        assert getattr(stubs.called("tickets.TicketViewsService/SearchTickets")[-1], f"{name}_id") > 0
