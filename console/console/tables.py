@@ -37,6 +37,9 @@ job = sa.Table(
     # The outcome so far, as JSON, and the part of the file in bytes that was read in the pass under way.
     sa.Column("outcome", sa.Text, nullable=False, server_default="{}"),
     sa.Column("position", sa.BigInteger, nullable=False, server_default="0"),
+    # Whether the state is that of undoing the import: its check, or the undo itself, whose outcome is `undo`, as JSON.
+    sa.Column("undoes", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("undo", sa.Text, nullable=False, server_default="{}"),
     # Counts the runs and dry runs: a batch of another run is another batch.
     sa.Column("run", sa.Integer, nullable=False, server_default="0"),
     sa.Column("cancels", sa.Boolean, nullable=False, server_default=sa.false()),

@@ -55,6 +55,8 @@ CREATE TABLE public.job (
     uploaded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     started_at timestamp with time zone,
     ended_at timestamp with time zone,
+    undoes boolean DEFAULT false NOT NULL,
+    undo text DEFAULT '{}'::text NOT NULL,
     CONSTRAINT job_state CHECK ((state = ANY (ARRAY['reading'::text, 'mapping'::text, 'checking'::text, 'checked'::text, 'running'::text, 'done'::text, 'stopped'::text, 'cancelled'::text])))
 );
 

@@ -114,6 +114,34 @@ _ODD = {
     "examples": [_ODD_ROW],
 }
 _UNUSUAL = {**_seen(("turns", _counts(120, 120, 0))), "unusual": [_ODD]}
+_CAMPUS = [
+    [f"B{n}", "Main Campus", f"{100 + n} College Ave", "Oakland", "CA", "94612", str(12 + n), "1964"] for n in range(10)
+]
+_PREVIEWED = {
+    **_seen(("properties", _counts(569, 569, 0))),
+    "previews": [
+        {
+            "kind": "properties",
+            "fields": [*("external_id", "name", "address", "city", "state", "postal_code", "unit_count", "year_built")],
+            "records": _CAMPUS,
+            "warnings": [{"field": "name", "value": "Main Campus", "rows": 569, "is_all": True}],
+            "rows": 569,
+        }
+    ],
+}
+_UNDONE = {
+    "kinds": [
+        {"kind": "units", "withdrawn": 1204, "restored": 0, "kept": 3},
+        {"kind": "properties", "withdrawn": 566, "restored": 2, "kept": 1},
+    ],
+    "kept": [
+        {"kind": "units", "used_by": "ticket", "records": 2, "examples": ["B7-101", "B7-102"]},
+        {"kind": "units", "used_by": "", "records": 1, "examples": ["B9-4"]},
+        {"kind": "properties", "used_by": "unit", "records": 1, "examples": ["B7"]},
+    ],
+}
+# The states of an undo, of jobs by their number.
+UNDOES = {15: _UNDONE, 16: _UNDONE, 17: _UNDONE}
 _AWAY = "A part of Makeready does not answer."
 REAL = (
     _real("d", "mapping", "311-cases-2015.csv"),
@@ -128,6 +156,10 @@ REAL = (
     _real("k", "reading", "cases-2018.csv"),
     _real("l", "checking", "cases-2019.csv", "tickets", _HALF, 1_500_000),
     _real("m", "checked", "residencies.csv", "turns", _UNUSUAL),
+    _real("n", "checked", "Portfolio export.xlsx", "properties", _PREVIEWED),
+    _real("o", "checked", "registry-2.jsonl", "all", _SEVERAL),
+    _real("p", "done", "registry-3.jsonl", "all", _SEVERAL),
+    _real("q", "running", "registry-4.jsonl", "all", _SEVERAL),
 )
 
 
@@ -156,7 +188,12 @@ async def fill(url: str) -> None:
             " VALUES ($1, 'administrator:9', $2, '/tickets', $3, $4, true)",
             views,
         )
+        for job_id, undo in UNDOES.items():
+            await connection.execute("UPDATE job SET undoes = true, undo = $2 WHERE id = $1", job_id, json.dumps(undo))
+        sheets = ["Portfolio", "Units", "Contacts"]
+        facts = json.dumps(_READ | {"sheets": sheets, "reading": {"sheet": "Portfolio"}, "kind": "tickets"})
+        await connection.execute("UPDATE job SET facts = $1 WHERE id = 14", facts)
         # Another process works on it, so that a cancellation does not end it at once.
-        await connection.execute("UPDATE job SET runner = 'other', lease_until = '2100-01-01' WHERE id = 1")
+        await connection.execute("UPDATE job SET runner = 'other', lease_until = '2100-01-01' WHERE id IN (1, 17)")
     finally:
         await connection.close()

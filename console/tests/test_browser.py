@@ -39,7 +39,7 @@ WALKED = sorted(
         for page in PAGES
         if page.method == "GET" and not page.path.startswith("/reset") and not page.path.endswith(("/pick", *FILES))
     }
-    | {"/nonsense", *(f"/imports/{n}" for n in (4, 5, 7, 12, 13))}
+    | {"/nonsense", *(f"/imports/{n}" for n in (4, 5, 7, *range(12, 17)))}
 )
 LOOKS: dict[str, tuple[Literal["light", "dark"], int]] = {
     "light": ("light", 1360),

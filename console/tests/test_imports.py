@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from console.areas.imports import matching
 from console.areas.imports.pages import NAME_BYTES_MAX, _file_name, _rejects_name
-from console.imports.looking import COLUMNS_MAX, SAMPLE_CHARACTERS, Facts, Seen, look, matched
+from console.imports.looking import COLUMNS_MAX, SAMPLE_CHARACTERS, Facts, Seen, guessed, look, matched
 from importing import mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS
@@ -219,3 +220,46 @@ async def test_accepted_rows_in_an_unusual_order_of_dates_are_shown_before_the_i
         "17 move_out_date is before the move_in_date, 2026-02-01 2026-01-31" in warning and "Import 120 rows" in warning
     )
     assert "Check these rows" not in (await administrator.get("/imports/5")).words
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["Work Order #", "Property", "Unit", "Problem", "Trade", "Priority", "Status", "Reported", "Completed"],
+        ["WO#", "Property", "Unit", "Brief Desc", "Category", "Priority", "Status", "Call Date", "Completed Date"],
+        ["Work Order Number", "Property", "Unit", "Status", "Work Order Type", "Job Description", "Created On"],
+        ["SR #", "Community", "Apt", "Issue", "Issue Type", "Date Reported", "Date Completed", "Technician"],
+        ["Task ID", "Subject", "Category", "Priority", "Status", "Property", "Unit", "Assigned to", "Created", "Due"],
+    ],
+)
+def test_work_orders_of_other_programs_are_tickets_with_all_that_they_need(columns: list[str]) -> None:
+    assert guessed(columns) is TICKETS
+    sources = matched(TICKETS, columns)
+    assert set(TICKETS.required) <= sources.keys() and sources["property"] in ("Property", "Community")
+
+
+def test_dates_of_a_workbook_have_the_companys_timezone_also_without_a_time() -> None:
+    seen = [Seen("Id", ("1",)), Seen("Opened", ("2026-06-01T14:30:00", "2026-06-02")), Seen("Property", ("P",))]
+    match = matching.proposed(TICKETS, Facts(tuple(seen), reading=Reading(sheet="Orders")))
+    fields = tomllib.loads(matching.written(match, ZONE))["fields"]
+    assert fields["created_at"] == {
+        "column": "Opened", "date": ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d"], "timezone": ZONE,
+    }  # fmt: skip
+    again = matching.from_toml(TICKETS, Facts(tuple(seen)), matching.written(match, ZONE), ZONE)
+    assert again is not None and again.choices == match.choices
+
+
+async def test_an_undo_and_an_import_say_beforehand_what_they_do(administrator: Browser) -> None:
+    page = await administrator.get("/imports/15")
+    assert "Nothing has been changed yet" in page.words and "units stay, because tickets refer to them" in page.words
+    page = await administrator.get("/imports/14")
+    assert "All 569 rows have the name “Main Campus”." in page.words
+    assert "Import 569 rows" in page.words
+
+
+async def test_an_undo_asks_its_person_to_confirm_who_they_are(signed_in: Callable[..., Browser]) -> None:
+    dana = signed_in("dana@demo.example", confirmed=False)
+    await dana.get("/imports/15")
+    page = await dana.send("/imports/15/undo")
+    assert page.status == 403 and "Confirm" in page.words
+    assert "Undo checked, not done" in (await dana.get("/imports/15")).words

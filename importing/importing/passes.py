@@ -19,6 +19,7 @@ from pathlib import Path
 from importing.errors import ImportFault
 from importing.opening import is_pipe, opened
 from importing.ordering import Order, Scan
+from importing.preview import Preview, preview
 from importing.reasons import Reason, Reasons
 from importing.rejects import RejectsSink
 from importing.rows import Faulty, Reading, Source
@@ -51,6 +52,8 @@ class Outcome:
     kinds: list[KindOutcome] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
     unusual: list[Reason] = field(default_factory=list)
+    previews: list[Preview] = field(default_factory=list)
+    """What the first rows become, if somebody asked for it; one for each record of the mapping."""
 
     @property
     def counts(self) -> Counts:
@@ -102,6 +105,14 @@ class Passes:
         if earlier := sum(earlier_record.kind is record.kind for earlier_record in self._records[:number]):
             kind += f"-{earlier + 1}"
         return self._rejects(source, kind)
+
+    def previews(self) -> list[Preview]:
+        """What the first rows of the file become. Raises ImportFault."""
+        previews = []
+        for record in self._records:
+            with opened(self._file, self.reading) as open_file:
+                previews.append(preview(record.kind, record.shape, open_file.source))
+        return previews
 
     async def run(self, report: Report, progress: Progress, before: Outcome | None = None) -> Outcome:
         """Imports every kind. If an import of the same file with the same records was interrupted, `before` says how

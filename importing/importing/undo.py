@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +44,13 @@ class UndoneKind:
 
 @dataclass(slots=True)
 class UndoOutcome:
-    """The result of an undo, complete or not. kind, batch and id: where it goes on; no kind: it has not begun."""
+    """The result of an undo, complete or not. kind, batch and id: where it goes on; no kind: it has not begun;
+    batch -1: the kind has not."""
 
     kinds: list[UndoneKind] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     kind: str = ""
-    batch: int = 0
+    batch: int = -1
     id: int = 0
 
     def total(self, name: str) -> int:
@@ -92,7 +94,7 @@ class Undo:
     """The undo of one import."""
 
     def __init__(self, ask: AskService, import_key: str, *, dry_run: bool, key: str = "") -> None:
-        """The key names this undo among all of its company, in up to 20 characters: a part that is asked for again is
+        """The key names this undo among all of its company, in up to 30 characters: a part that is asked for again is
         then done, and counted, once."""
         self._ask, self._import_key, self._dry_run, self._key = ask, import_key, dry_run, key
 
@@ -103,7 +105,7 @@ class Undo:
         names = [kind.name for kind in in_order]
         for kind in in_order[names.index(outcome.kind) if outcome.kind in names else 0 :]:
             if outcome.kind != kind.name:
-                outcome.kind, outcome.batch, outcome.id = kind.name, 0, 0
+                outcome.kind, outcome.batch, outcome.id = kind.name, -1, 0
             if all(of_kind.kind != kind.name for of_kind in outcome.kinds):
                 outcome.kinds.append(UndoneKind(kind.name))
             while await self._part(kind, outcome):
@@ -114,10 +116,11 @@ class Undo:
     async def _part(self, kind: Kind, outcome: UndoOutcome) -> bool:
         """Undoes the next part of a kind; returns whether another follows."""
         request = pb.UndoImportRequest(import_key=self._import_key, kind=kind.name, dry_run=self._dry_run)
-        if outcome.batch:
+        if outcome.batch >= 0:
             request.place.CopyFrom(pb.UndoPlace(batch=outcome.batch, id=outcome.id))
         if self._key and not self._dry_run:
-            request.idempotency_key = f"{self._key}-{kind.name}-{outcome.batch}-{outcome.id}"
+            part = hashlib.blake2b(f"{kind.name} {outcome.batch} {outcome.id}".encode(), digest_size=16)
+            request.idempotency_key = f"{self._key}-{part.hexdigest()}"
         used: dict[int, str] = {}
         if kind.name in COPIED:
             reserving = pb.UndoImportRequest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -16,10 +17,20 @@ from importing.rows import Fault, SourceRow
 
 _ZEROS = re.compile(r"0{2,30}")
 _MIDNIGHT = datetime.time()
+TITLES_MAX = 10
+"""So many rows above the names of the columns are passed over."""
+
+
+class SheetNotNamed(ImportFault):
+    """Several sheets are visible, or none. `sheets` are those that may be meant."""
+
+    def __init__(self, reason: str, sheets: tuple[str, ...]) -> None:
+        super().__init__(reason)
+        self.sheets = sheets
 
 
 class XlsxSource:
-    """A sheet whose first row that is not blank names the columns."""
+    """A sheet whose first row that is not blank names the columns. Titles above that row are passed over."""
 
     delimiter = ","
     encoding = "utf-8"
@@ -38,11 +49,17 @@ class XlsxSource:
             raise
         except Exception as error:  # a damaged workbook fails in openpyxl with whatever error comes first
             raise self._damaged(error) from None
-        self.sheet = self._chosen(sheet)
+        sheets = {worksheet.title: worksheet.sheet_state == "visible" for worksheet in self._book.worksheets}
+        self.sheets = tuple(sorted(sheets, key=lambda name: not sheets[name]))
+        """The names of all sheets, the visible ones first."""
+        self.sheet = self._chosen(sheet, sheets)
         self._rows = self._read()
-        header = next(self._rows, None)
-        if header is None:
+        first_rows = list(itertools.islice(self._rows, TITLES_MAX + 1))
+        if not first_rows:
             raise ImportFault(f"{name}: the sheet {quoted(self.sheet)} is empty; it begins with a row of column names.")
+        place = _header_place([cells for _, cells in first_rows])
+        header = first_rows[place]
+        self._rows = itertools.chain(first_rows[place + 1 :], self._rows)
         self.columns = tuple(header[1])
         self.header = written(self.columns)
 
@@ -60,8 +77,7 @@ class XlsxSource:
             values = {} if fault else dict(zip(self.columns, fields, strict=True))
             yield SourceRow(number, written(fields), values, fault)
 
-    def _chosen(self, sheet: str) -> str:
-        sheets = {worksheet.title: worksheet.sheet_state == "visible" for worksheet in self._book.worksheets}
+    def _chosen(self, sheet: str, sheets: dict[str, bool]) -> str:
         visible = [name for name, is_visible in sheets.items() if is_visible]
         listed = ", ".join(quoted(name) for name in (visible or sheets))
         if sheet and sheet not in sheets:
@@ -69,9 +85,10 @@ class XlsxSource:
         if sheet:
             return sheet
         if len(visible) != 1:
-            raise ImportFault(
+            raise SheetNotNamed(
                 f"{self._name} has {len(visible)} sheets ({listed or 'none'}); name one with --sheet, "
-                "or as sheet in the mapping."
+                "or as sheet in the mapping.",
+                tuple(visible or sheets),
             )
         return visible[0]
 
@@ -95,6 +112,22 @@ class XlsxSource:
         return ImportFault(
             f"{self._name} is damaged: it can't be read as a workbook ({type(error).__name__}: {error})."
         )
+
+
+def _header_place(rows: Sequence[Sequence[str]]) -> int:
+    """Which of the first rows names the columns: the first behind titles. A title has one text, or few above a row of
+    texts that has many more."""
+    for place, (row, following) in enumerate(itertools.pairwise(rows)):
+        texts = sum(1 for text in row if text)
+        is_title = texts == 1 and max(map(len, rows[place + 1 :])) > 1
+        is_group = len(row) > 1 and 2 * texts <= len(following) and all(map(_is_name, following))
+        if not (is_title or is_group):
+            return place
+    return 0
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and not text[0].isdigit() and text not in ("true", "false")
 
 
 def _fault(fields: Sequence[str], width: int) -> Fault | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import gzip
 import json
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import openpyxl
 import psutil
 import pytest
 
@@ -134,7 +136,7 @@ def checked(browser: Browser, content: bytes) -> str:
     chosen = {"external_id": "Site Code", "name": "Site Name", "address": "Street", "year_built": "Year"}
     chosen |= dict.fromkeys(WIDE_FIELDS, "Kind")
     browser.send(f"{path}/check", **{f"from.{field}": f"column:{column}" for field, column in chosen.items()})
-    until(browser, path, "Every row is checked")
+    until(browser, path, "All rows checked")
     return path
 
 
@@ -150,9 +152,9 @@ def test_an_example_is_imported_with_the_counts_of_the_command_line(company: Com
     mapping = (EXAMPLES / "ablesung.toml").read_bytes()
     page = browser.upload(f"{path}/check", "ablesung.toml", mapping, field="mapping", **{"as": "toml"})
     expected = [("properties", "2", "0", "2", "0"), ("meters", "2", "0", "2", "0"), ("readings", "3", "0", "0", "0")]
-    assert counts_of_kinds(until(browser, path, "Every row is checked")) == expected
+    assert counts_of_kinds(until(browser, path, "All rows checked")) == expected
     browser.send(f"{path}/check", **{"as": "again"})
-    assert counts_of_kinds(until(browser, path, "Every row is checked")) == expected
+    assert counts_of_kinds(until(browser, path, "All rows checked")) == expected
     assert next(iter(company.walk("/properties")), None) is None
     browser.send(f"{path}/run")
     assert counts_of_kinds(until(browser, path, "Import complete.")) == expected
@@ -197,7 +199,7 @@ def test_the_examples_of_cities_have_the_counts_of_the_command_line(
         path = link[1]
         until(browser, path, "Match the columns")
         browser.upload(f"{path}/check", rules.name, rules.read_bytes(), field="mapping", **{"as": "toml"})
-        until(browser, path, "Every row is checked")
+        until(browser, path, "All rows checked")
         browser.send(f"{path}/run")
         page = until(browser, path, "Import complete.")
         if kind == "all":
@@ -256,6 +258,114 @@ def test_an_import_counts_each_row_once_however_it_is_killed(
     lines = browser.get(f"{path}/rejects?kind=").text.splitlines()
     assert lines[0] == f"reject_line,reject_field,reject_reason,{HEADER}"
     assert [line.split(",")[0] for line in lines[1:]] == [str(n * BATCH + BAD + 2) for n in range(batches)]
+    it_is_undone(house, company, browser, path, batches * (BATCH - 1))
+
+
+def it_is_undone(house: System, company: Company, browser: Browser, path: str, records: int) -> None:
+    """An undo says beforehand what it will do, and counts each record once, though its worker is killed between the
+    catalog's commit and its answer. A record that is used stays, and all come back with their ids."""
+    ids = {record["external_id"]: record["entity_id"] for record in company.walk("/properties")}
+    key = company.key_for(30)
+    following = house.get("/changes/properties", key, limit=200).json
+    while following["next_cursor"]:
+        following = house.get("/changes/properties", key, limit=200, cursor=following["next_cursor"]).json
+    company.import_rows("tickets", [{"external_id": "T", "property": "P3", "title": "Lift", "category": "Elevator"}])
+    browser.get(path)
+    browser.send(f"{path}/check-undo")
+    page = until(browser, path, "Nothing has been changed yet")
+    assert undo_counts(page) == {"withdrawn": records - 1, "restored": 0, "kept": 1}
+    assert "because tickets refer to them" in page.words
+    strike = Path(house.settings["MAKEREADY_STRIKE_FILE"])
+    strike.write_text("import-after-commit hold")
+    browser.send(f"{path}/undo")
+    catalog = held(house)
+    worker = newest_worker(house)
+    worker.kill()
+    wait_until(functools.partial(has_ended, worker))
+    catalog.resume()
+    page = until(browser, path, "The import is undone.")
+    assert undo_counts(page) == {"withdrawn": records - 1, "restored": 0, "kept": 1} and "P3" in page.words
+    assert [record["external_id"] for record in company.walk("/properties")] == ["P3"]
+    gone: set[int] = set()
+    cursor = following["resume_cursor"]
+    while cursor:
+        page_of_changes = house.get("/changes/properties", key, limit=200, cursor=cursor).json
+        gone |= {change["entity_id"] for change in page_of_changes["data"] if change["gone"]}
+        cursor = page_of_changes["next_cursor"]
+    assert gone == set(ids.values()) - {ids["P3"]}
+    assert house.get(f"/properties/{ids['P4']}", key).status == 404
+    path = checked(browser, sites(BATCH))
+    browser.send(f"{path}/run")
+    until(browser, path, "Import complete.")
+    assert all(ids[record["external_id"]] == record["entity_id"] for record in company.walk("/properties"))
+
+
+def uploaded(browser: Browser, file: Path) -> tuple[str, Page]:
+    """The path and the page of an import whose file is read."""
+    browser.get("/imports/new")
+    page = browser.upload("/imports/new", file.name, file.read_bytes())
+    link = re.search(r'href="(/imports/\d+)"', page.text)
+    assert link, page.words
+    return link[1], until(browser, link[1], "Match the columns")
+
+
+def undo_counts(page: Page) -> dict[str, int]:
+    return {name: number for name, number in counts(page).items() if name in ("withdrawn", "restored", "kept")}
+
+
+def test_a_workbook_of_several_sheets_is_read_as_its_person_says(
+    house: System, browser: Browser, company: Company, tmp_path: Path
+) -> None:
+    """Titles above the columns, a hidden sheet, dates of the file's own type in the company's timezone."""
+    house.run("company", "update", str(company.company_id), "--timezone", "America/New_York")
+    book = openpyxl.Workbook()
+    cover = book.active
+    assert cover is not None
+    cover.title = "Cover"
+    cover.append(["Exported by hand"])
+    orders = book.create_sheet("Work orders")
+    orders.append([])
+    orders.append(["Work orders of June"])
+    orders.merge_cells("A2:E2")
+    orders.append(["Work Order #", "Property", "Problem", "Trade", "Reported"])
+    orders.append(["W1", "B1", "Leak", "Plumbing", datetime.datetime(2026, 6, 1, 14, 30)])
+    orders.append(["W2", "B1", "No heat", "HVAC", datetime.datetime(2026, 6, 2)])
+    book.create_sheet("Old").sheet_state = "hidden"
+    buildings = book.create_sheet("Buildings")
+    for row in (
+        ["Property Code", "Property Name", "Address 1"],
+        *([f"B{n}", "Main Campus", "1 Elm St"] for n in range(6)),
+    ):
+        buildings.append(row)
+    book.save(tmp_path / "export.xlsx")
+    path, page = uploaded(browser, tmp_path / "export.xlsx")
+    assert "Read now: Work orders" in page.words and "Detected: tickets" in page.words
+    browser.send(f"{path}/sheet", sheet="Buildings")
+    page = until(browser, path, "Read now: Buildings")
+    chosen = {"external_id": "Property Code", "name": "Property Name", "address": "Address 1"}
+    assert all(f'value="column:{column}" selected' in page.text for column in chosen.values())
+    fields = {f"from.{field}": f"column:{column}" for field, column in chosen.items()}
+    browser.send(f"{path}/check", kind="properties", **fields)
+    page = until(browser, path, "All rows checked")
+    assert "All 6 rows have the name “Main Campus”." in page.words and page.words.count("Main Campus") > 6
+    browser.send(f"{path}/run")
+    until(browser, path, "Import complete.")
+    path, page = uploaded(browser, tmp_path / "export.xlsx")
+    chosen = {"external_id": "Work Order #", "property": "Property", "title": "Problem", "category": "Trade"}
+    fields = {f"from.{field}": f"column:{column}" for field, column in chosen.items()}
+    dates = {"rule.created_at": "date", "detail.created_at": "%Y-%m-%dT%H:%M:%S\r\n%Y-%m-%d"}
+    assert "%Y-%m-%dT%H:%M:%S" in page.text
+    browser.send(f"{path}/check", kind="tickets", **fields, **dates, **{"from.created_at": "column:Reported"})
+    page = until(browser, path, "All rows checked")
+    browser.send(f"{path}/run")
+    until(browser, path, "Import complete.")
+    opened = {ticket["external_id"]: ticket["created_at"] for ticket in company.walk("/tickets")}
+    assert opened == {"W1": "2026-06-01T18:30:00.000000Z", "W2": "2026-06-02T04:00:00.000000Z"}
+    # The same again would change nothing, and no button says that it would.
+    browser.get(f"{path}?step=columns")
+    browser.send(f"{path}/check", kind="tickets", **fields, **dates, **{"from.created_at": "column:Reported"})
+    page = until(browser, path, "Nothing would change")
+    assert "Import 0" not in page.words and f'action="{path}/run"' not in page.text
 
 
 def test_a_cancelled_import_says_what_it_stored_and_goes_on(house: System, company: Company, browser: Browser) -> None:

@@ -388,8 +388,10 @@ class ImportUndo:
             response = await self._undo(connection, request, call, undoable)
             if claim is not None and not request.reserve:
                 await self._ledger.keep(connection, claim, response.SerializeToString())
-            failpoint("import-before-commit")
-        failpoint("import-after-commit")
+            if response.withdrawn or response.restored:
+                failpoint("import-before-commit")
+        if response.withdrawn or response.restored:
+            failpoint("import-after-commit")
         self._outbox.wake()
         return response
 

@@ -19,6 +19,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
 from console.tables import job, reject
 from importing.passes import Outcome
+from importing.undo import UndoOutcome
 
 READING, MAPPING, CHECKING, CHECKED = "reading", "mapping", "checking", "checked"
 RUNNING, DONE, STOPPED, CANCELLED = "running", "done", "stopped", "cancelled"
@@ -50,6 +51,8 @@ class Job(NamedTuple):
     facts: str
     outcome: str
     position: int
+    undoes: bool
+    undo: str
     run: int
     cancels: bool
     permit: str
@@ -66,8 +69,23 @@ class Job(NamedTuple):
         return msgspec.json.decode(self.outcome, type=Outcome, dec_hook=lambda kind, value: kind(value))
 
     @property
+    def undone(self) -> UndoOutcome:
+        """The outcome of its undo so far."""
+        return msgspec.json.decode(self.undo, type=UndoOutcome)
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether it has imported something, all of it or a part."""
+        was_run = self.state == DONE or (self.state in (STOPPED, CANCELLED) and self.stopped_in == RUNNING)
+        return self.undoes or was_run
+
+    @property
     def was_dry(self) -> bool:
         """Whether the outcome is that of a dry run."""
+        return not self.undoes and self._was_dry
+
+    @property
+    def _was_dry(self) -> bool:
         return self.state in (CHECKING, CHECKED) or self.stopped_in == CHECKING
 
 
@@ -136,6 +154,22 @@ _LIST = Query(
     .order_by(job.c.id.desc())
     .limit(PAGE_ROWS + 1),
 )
+_READ_AGAIN = Statement(
+    sa.update(job)
+    .where(*_mine, sa.not_(_under_way()), job.c.state != DONE, job.c.stopped_in != RUNNING)
+    .values(
+        state=READING,
+        reading=_text("reading"),
+        kind="",
+        mapping="",
+        outcome="{}",
+        position=0,
+        fault="",
+        stopped_in="",
+        attempts=0,
+    )
+    .returning(job.c.id)
+)
 _MAP = Statement(
     sa.update(job)
     .where(*_mine, sa.not_(_under_way()), job.c.facts != "{}")
@@ -149,15 +183,52 @@ _MAP = Statement(
         position=0,
         fault="",
         stopped_in="",
+        undoes=sa.false(),
+        undo="{}",
         attempts=0,
         started_at=sa.func.clock_timestamp(),
         ended_at=None,
     )
     .returning(job.c.id)
 )
+# Whether the job has imported something: see `Job.can_be_undone`.
+_has_run = sa.or_(
+    job.c.undoes,
+    job.c.state == DONE,
+    sa.and_(
+        job.c.state.in_([sa.literal_column("'stopped'"), sa.literal_column("'cancelled'")]), job.c.stopped_in == RUNNING
+    ),
+)
+
+
+def _undoing(state: str, *conditions: Any) -> Statement:
+    """Begins the check of an undo, or the undo."""
+    return Statement(
+        sa.update(job)
+        .where(*_mine, sa.not_(_under_way()), *conditions)
+        .values(
+            state=state,
+            undoes=sa.true(),
+            undo="{}",
+            permit=_text("permit"),
+            fault="",
+            stopped_in="",
+            attempts=0,
+            started_at=sa.func.clock_timestamp(),
+            ended_at=None,
+        )
+        .returning(job.c.id)
+    )
+
+
+_CHECK_UNDO = _undoing(CHECKING, _has_run)
+_UNDO = _undoing(RUNNING, job.c.undoes, job.c.state == CHECKED)
+_UNDONE = Statement(
+    sa.update(job).where(*_led).values(undo=_text("undo"), lease_until=_claim_end, attempts=0).returning(job.c.cancels)
+)
 _RUN = Statement(
     sa.update(job)
-    .where(*_mine, job.c.state == CHECKED)
+    .where(*_mine, job.c.state == CHECKED, sa.not_(job.c.undoes))
     .values(
         state=RUNNING,
         events=param("events", sa.Boolean),
@@ -235,7 +306,7 @@ _FORGIVE = Statement(
 _READ = Statement(
     sa.update(job)
     .where(*_led)
-    .values(state=MAPPING, facts=_text("facts"), ended_at=sa.func.clock_timestamp(), **_free)
+    .values(state=MAPPING, facts=_text("facts"), reading=_text("reading"), ended_at=sa.func.clock_timestamp(), **_free)
     .returning(job.c.id)
 )
 _PROGRESS = Statement(
@@ -321,6 +392,10 @@ class Jobs:
         """PAGE_ROWS jobs and one more, the newest first. before: an id; state: "" for all."""
         return await _LIST.rows(self.database, company_id=company_id, before=before, state=state)
 
+    async def read_again(self, company_id: int, job_id: int, reading: str) -> bool:
+        """Begins to read the file in another way. Returns whether nothing was under way."""
+        return await self.database.row(_READ_AGAIN, company_id=company_id, job_id=job_id, reading=reading) is not None
+
     async def check(self, company_id: int, job_id: int, *, kind: str, mapping: str, permit: str) -> bool:
         """Begins a dry run. Returns whether the job waited for one."""
         return await self._begin(_MAP, job_id, company_id=company_id, kind=kind, mapping=mapping, permit=permit)
@@ -336,6 +411,14 @@ class Jobs:
             if is_begun:
                 await connection.execute(_CLEAR, job_id=job_id)
         return is_begun
+
+    async def check_undo(self, company_id: int, job_id: int, *, permit: str) -> bool:
+        """Begins to look what an undo of the import would do. Returns whether it can be undone now."""
+        return await self.database.row(_CHECK_UNDO, company_id=company_id, job_id=job_id, permit=permit) is not None
+
+    async def undo(self, company_id: int, job_id: int, *, permit: str) -> bool:
+        """Begins the undo that was checked. Returns whether it was."""
+        return await self.database.row(_UNDO, company_id=company_id, job_id=job_id, permit=permit) is not None
 
     async def go_on(self, company_id: int, job_id: int, *, permit: str) -> bool:
         """Goes on with an import that stopped or was cancelled. Returns whether it was."""
@@ -400,9 +483,10 @@ class Jobs:
         """The runner ended for a reason that is none of the job's: its attempt does not count."""
         await self.database.execute(_FORGIVE, held_by=runner)
 
-    async def has_read(self, job_id: int, runner: str, facts: str) -> None:
-        """The file was read. Raises ClaimLost."""
-        if await self.database.row(_READ, job_id=job_id, held_by=runner, facts=facts) is None:
+    async def has_read(self, job_id: int, runner: str, facts: str, reading: str) -> None:
+        """The file was read. reading: how it is read from now on. Raises ClaimLost."""
+        values = {"facts": facts, "reading": reading}
+        if await self.database.row(_READ, job_id=job_id, held_by=runner, **values) is None:
             raise ClaimLost
 
     async def acknowledge(
@@ -415,6 +499,14 @@ class Jobs:
             if row is None:
                 raise ClaimLost
             await self._reject(connection, job_id, rejects)
+        return bool(row["cancels"])
+
+    async def has_undone(self, job_id: int, runner: str, outcome: UndoOutcome) -> bool:
+        """Stores what a part of an undo did. Returns whether to cancel. Raises ClaimLost."""
+        values = {"job_id": job_id, "held_by": runner, "undo": msgspec.json.encode(outcome).decode()}
+        row = await self.database.row(_UNDONE, **values)
+        if row is None:
+            raise ClaimLost
         return bool(row["cancels"])
 
     async def end(

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Column, Kind
 from importing.opening import opened
 from importing.rows import Reading
+from importing.xlsx_source import SheetNotNamed, XlsxSource
 
-SAMPLES, SAMPLE_CHARACTERS, ROWS, COLUMNS_MAX = 5, 80, 500, 600
+SAMPLES, SAMPLE_CHARACTERS, ROWS, COLUMNS_MAX, SHEETS_MAX = 5, 80, 500, 600, 50
+# How the cells of a workbook are read that are dates, with a time or without.
+OF_CELLS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d")
 # The formats of dates that files have, in the order in which they are tried. A day before a month first where a value
 # shows it.
 FORMATS = (
@@ -34,22 +38,84 @@ FORMATS = (
 )
 # What files call the fields, besides their own names.
 OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "external_id": ("id", "key", "number", "reference", "ref", "code", "uid", "guid"),
-    "property": ("propertyid", "propertycode", "building", "buildingid", "site", "community"),
-    "unit": ("unitid", "apartment", "flat", "suite"),
-    "asset": ("assetid", "equipment"),
+    "external_id": (
+        *("id", "key", "number", "reference", "ref", "code", "uid", "guid", "no", "scode"),
+        *("workorder", "workordernumber", "workorderno", "workorderid", "wo", "wonumber", "woid"),
+        *("servicerequest", "servicerequestnumber", "sr", "srnumber", "requestid", "requestnumber"),
+        *(
+            "ticket",
+            "ticketnumber",
+            "inspection",
+            "inspectionid",
+            "taskid",
+            "tasknumber",
+            "propertycode",
+            "unitcode",
+            "vendorcode",
+            "vendorid",
+        ),
+    ),
+    "property": (
+        *("propertyid", "propertycode", "building", "buildingid", "bldg", "bldgid", "site", "siteid", "community"),
+        *("propertyname", "complex", "entity", "entityid", "projectname"),
+    ),
+    "unit": ("unitid", "unitcode", "unitnumber", "apartment", "apt", "aptnumber", "flat", "suite", "suiteid", "space"),
+    "asset": ("assetid", "equipment", "equipmentid"),
     "meter": ("meterid",),
     "turn": ("turnid",),
-    "name": ("title", "label", "description"),
-    "title": ("subject", "summary", "name"),
-    "address": ("street", "streetaddress", "siteaddress", "address1"),
-    "postal_code": ("zip", "zipcode", "postcode"),
-    "created_at": ("created", "opened", "createdon", "opendate", "opendt", "datecreated"),
-    "completed_at": ("completed", "closed", "closedate", "closeddt", "completedon"),
-    "category": ("type", "problemtype"),
-    "description": ("details", "notes", "comments"),
+    "name": (
+        *("title", "label", "propertyname", "unitname", "buildingname", "vendorname", "companyname", "company"),
+        *("fullname", "employeename", "employee", "assetname", "equipmentname", "metername", "description"),
+    ),
+    "title": (
+        *("subject", "summary", "briefdesc", "briefdescription", "shortdescription", "problem", "issue"),
+        *("jobdescription", "requestdescription", "problemdescription", "request", "name"),
+    ),
+    "address": ("street", "streetaddress", "siteaddress", "address1", "streetaddress1", "addressline1", "addr1"),
+    "state": ("province", "st"),
+    "postal_code": ("zip", "zipcode", "postcode", "postalcode"),
+    "building_type": ("propertytype", "buildingclass", "assetclass"),
+    "unit_count": ("units", "totalunits", "numberofunits", "unitcount", "nounits"),
+    "year_built": ("built", "constructionyear"),
+    "created_at": (
+        *("created", "opened", "createdon", "opendate", "opendt", "datecreated", "createddate", "calldate", "callin"),
+        *("reported", "datereported", "reporteddate", "reportedon", "requestdate", "requestedon", "requested"),
+        *("dateopened", "dateentered", "entrydate", "datesubmitted", "submitted"),
+    ),
+    "completed_at": (
+        *("completed", "closed", "closedate", "closeddt", "completedon", "datecompleted", "completeddate"),
+        *("completiondate", "closedon", "closeddate", "dateclosed", "finished", "workdoneon"),
+    ),
+    "category": ("type", "problemtype", "trade", "craft", "worktype", "workordertype", "servicetype", "issuetype"),
+    "subcategory": ("subtype", "problemcode", "issuecategory"),
+    "priority": ("urgency", "severity", "prioritylevel"),
+    "status": ("state", "workorderstatus", "wostatus", "currentstatus", "requeststatus"),
+    "description": (
+        *("details", "notes", "comments", "fulldesc", "fulldescription", "longdescription", "detaileddescription"),
+        *("problemdescription", "instructions", "workdescription", "remarks"),
+    ),
+    "permission_to_enter": ("permission", "accessok", "oktoenter", "permissiontoenterunit", "mayenter", "entryallowed"),
+    "preferred_access_time": ("accessnotes", "preferredtime", "accesstime", "entrynotes"),
+    "room": ("location", "area", "roomname"),
+    "assigned_vendor": ("vendor", "vendorname", "vendorid", "contractor", "vendorcode"),
     "email": ("mail", "emailaddress"),
-    "assignee": ("assignedto", "technician"),
+    "assignee": ("assignedto", "technician", "tech", "assigned", "assigneduser", "employee", "maintenancetech"),
+    "inspection_type": ("inspectiontemplate", "template"),
+    "scheduled_date": ("scheduled", "scheduledfor", "scheduleddate", "scheddate", "scheduleon"),
+    "move_out_date": ("moveout", "moveoutdate", "vacatedate", "vacated", "dateout"),
+    "move_in_date": ("movein", "moveindate", "nextmovein", "datein"),
+    "projected_ready_on": ("makeready", "makereadydate", "readydate", "targetdate", "estimatedreadydate"),
+    "floorplan": ("unittype", "floorplanname", "unitmodel"),
+    "bedrooms": ("beds", "bed", "br", "bedroomcount"),
+    "bathrooms": ("baths", "bath", "ba", "bathroomcount"),
+    "square_feet": ("sqft", "squarefootage", "squarefeet", "sf", "area", "marketsqft", "rentablesqft"),
+    "make": ("manufacturer", "brand"),
+    "model": ("modelnumber", "modelno"),
+    "serial_number": ("serial", "serialno"),
+    "installed_on": ("installdate", "installed", "installationdate"),
+    "warranty_expires_on": ("warrantyexpiration", "warrantyexpires", "warrantyend", "warranty"),
+    "insurance_expires_on": ("insuranceexpiration", "insuranceexpires", "coiexpiration", "liabilityinsuranceexpires"),
+    "website": ("url", "web", "webaddress"),
     "due_date": ("due", "dueon"),
     "task_name": ("task", "name", "title"),
     "consumption": ("usage", "amount", "quantity", "value"),
@@ -57,6 +123,26 @@ OTHER_NAMES: Mapping[str, Sequence[str]] = {
     "period_end": ("end", "to", "enddate"),
     "body": ("text", "message"),
     "subject": ("title", "headline"),
+}
+# Words in the names of columns that say what the rows are, whatever else they have.
+SIGNS: Mapping[str, Sequence[str]] = {
+    "tickets": (
+        "workorder",
+        "wonumber",
+        "servicerequest",
+        "ticket",
+        "problem",
+        "trade",
+        "permissiontoenter",
+        "calldate",
+    ),
+    "inspections": ("inspection", "inspector", "inspected"),
+    "readings": ("consumption", "usage", "reading"),
+    "meters": ("metertype", "utilitytype", "meternumber"),
+    "vendors": ("vendorname", "insuranceexpir", "contractor"),
+    "turns": ("moveout", "movein", "makeready"),
+    "assets": ("manufacturer", "serial", "warranty"),
+    "units": ("bedroom", "beds", "sqft", "squarefeet", "unittype", "floorplan"),
 }
 
 
@@ -81,14 +167,38 @@ class Facts:
     is_plain: bool = False
     reading: Reading = field(default_factory=Reading)
     more: int = 0
+    sheets: tuple[str, ...] = ()
+    """The sheets of a workbook, if it has several; `reading` says which was read."""
+
+    @property
+    def is_workbook(self) -> bool:
+        return bool(self.reading.sheet)
 
 
 def look(path: Path, reading: Reading) -> Facts:
-    """Reads the beginning of a file. Raises ImportFault."""
+    """Reads the beginning of a file: of a workbook's sheets, the first whose columns look like records, if none is
+    named. Raises ImportFault."""
+    try:
+        return _look(path, reading)
+    except SheetNotNamed as unclear:
+        sheets, fault = unclear.sheets[:SHEETS_MAX], unclear
+    looks = []
+    for sheet in sheets:
+        with contextlib.suppress(ImportFault):  # an empty one, perhaps
+            looks.append(_look(path, replace(reading, sheet=sheet)))
+    if not looks:
+        raise fault
+    return next((facts for facts in looks if facts.kind and facts.rows), looks[0])
+
+
+def _look(path: Path, reading: Reading) -> Facts:
+    sheets: tuple[str, ...] = ()
     samples: dict[str, dict[str, None]] = {}
     count = 0
     with opened(path, reading) as opened_file:
         header = opened_file.source.columns or ()
+        if isinstance(opened_file.source, XlsxSource):
+            sheets = opened_file.source.sheets[:SHEETS_MAX] if len(opened_file.source.sheets) > 1 else ()
         samples = {name: {} for name in header[:COLUMNS_MAX]}
         more = set(header[COLUMNS_MAX:])
         for row in opened_file.source.rows():
@@ -110,7 +220,7 @@ def look(path: Path, reading: Reading) -> Facts:
     columns = tuple(Seen(name, tuple(_printable(text) for text in texts)) for name, texts in samples.items())
     kind = guessed(list(samples))
     is_plain = kind is not None and not more and set(samples) <= set(kind.fields) and set(kind.required) <= set(samples)
-    return Facts(columns, description, count, kind.name if kind else "", is_plain, reading, len(more))
+    return Facts(columns, description, count, kind.name if kind else "", is_plain, reading, len(more), sheets)
 
 
 def _printable(text: str) -> str:
@@ -124,7 +234,11 @@ def guessed(columns: Sequence[str]) -> Kind | None:
         sources = matched(kind, columns)
         named = sum(1 for name in sources if name in columns)
         required = sum(1 for name in kind.required if name in sources) / len(kind.required)
-        score = 3 * required + len(sources) / 4 + named / 2
+        signs = SIGNS.get(kind.name)
+        has_sign = signs is not None and any(sign in _plain(name) for name in columns for sign in signs)
+        score = 3 * required + len(sources) / 4 + named / 2 + 2 * has_sign
+        if kind.name == "inspections" and not has_sign:
+            score -= 2  # a property and an id are all that one needs
         if required >= 0.5 and score > most:
             best, most = kind, score
     return best
@@ -174,10 +288,14 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def date_format(column: Column, samples: Sequence[str]) -> str:
-    """The format in which the samples are dates; empty if they need none, or fit none."""
+def date_format(column: Column, samples: Sequence[str], *, is_workbook: bool = False) -> str:
+    """The format in which the samples are dates, or lines of several; empty if they need none, or fit none. A
+    workbook's dates have no timezone, also those without a time."""
     if column.type not in ("date", "date-time") or not samples:
         return ""
+    of_cells = is_workbook and column.type == "date-time"
+    if of_cells and all(any(_fits(text, form) for form in OF_CELLS) for text in samples):
+        return "\n".join(OF_CELLS)
     try:
         for text in samples:
             datetime.date.fromisoformat(text) if column.type == "date" else _zoned(text)

@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,14 @@ from importing import mapping_file
 from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
 from importing.passes import ImportStopped, Outcome, Passes
+from importing.preview import Preview
 from importing.reasons import Example, Reason
 from importing.rejects import RejectsText
 from importing.rows import Fault, Reading, Source, SourceRow
 from importing.run import Record
 from importing.sending import DEADLINE_SECONDS, NoAnswer, Sender
 from importing.shapes import Mapped, Plain, Shape
+from importing.undo import Undo, UndoOutcome
 from makeready.identity.v1 import sessions_pb2
 
 TOKEN_SECONDS = 15.0  # the gateway returns one that is valid for 20 s or more
@@ -109,12 +112,14 @@ class _Services:
 
     async def ask(self, kind: Kind, request: Any) -> Any:
         """See `importing.sending.Ask`."""
+        return await self.ask_service(kind.service, request)
+
+    async def ask_service(self, service: str, request: Any) -> Any:
+        """See `importing.undo.AskService`."""
         response = response_to(type(request))
         try:
-            token = await self._token(kind.service)
-            return await self._clients[kind.service].call(
-                request, response, token=token, deadline_seconds=DEADLINE_SECONDS
-            )
+            token = await self._token(service)
+            return await self._clients[service].call(request, response, token=token, deadline_seconds=DEADLINE_SECONDS)
         except Refusal as refusal:
             if refusal.code == IN_PROGRESS:  # the batch was sent by a process that was killed, and is still under way
                 raise NoAnswer("The batch is still under way.", is_transient=True) from None
@@ -144,6 +149,11 @@ def _no_answer(error: ServiceUnavailable) -> NoAnswer:
     return NoAnswer("A part of Makeready does not answer.", is_transient=is_transient)
 
 
+def import_key(job: Job) -> str:
+    """What all runs of a job can be undone by."""
+    return f"job-{job.id}"
+
+
 class Worker:
     """One task of one job."""
 
@@ -157,6 +167,9 @@ class Worker:
         if job.attempts > states.ATTEMPTS_MAX:
             fault = "It was begun several times and never got further. The log of the console says more."
             await self._stop(job.result, fault)
+            return
+        if job.undoes:
+            await self._undo()
             return
         path = self._folder / job.file_name
         try:
@@ -182,12 +195,16 @@ class Worker:
                 await asyncio.to_thread(copy.write, part)
 
     async def _read(self, path: Path) -> None:
+        reading = msgspec.json.decode(self._job.reading, type=Reading)
         try:
-            facts = look(path, msgspec.json.decode(self._job.reading, type=Reading))
+            facts = look(path, reading)
         except ImportFault as fault:
             await self._stop(Outcome(), self._fault_text(fault, path))
             return
-        await self._jobs.has_read(self._job.id, self._runner, msgspec.json.encode(facts).decode())
+        # The sheet that was read is the one that is imported. A mapping may still name an encoding.
+        reading = replace(reading, sheet=facts.reading.sheet)
+        texts = (msgspec.json.encode(value).decode() for value in (facts, reading))
+        await self._jobs.has_read(self._job.id, self._runner, *texts)
 
     async def _import(self, path: Path) -> None:
         job, dry_run = self._job, self._job.state == states.CHECKING
@@ -196,6 +213,7 @@ class Worker:
         has_some = set(await self._jobs.kinds_of_rejects(job.id))
         services = _Services(self._settings, job.permit)
         outcome, rejects_characters = before, 0
+        previews: list[Preview] = []
 
         def rejects(source: Source, kind: str) -> Rejects:
             return Rejects(source, kind, None if dry_run else parts, has_some)
@@ -203,6 +221,7 @@ class Worker:
         async def progress(result: Outcome, position: int) -> None:
             nonlocal outcome, rejects_characters
             outcome = result
+            outcome.previews = previews
             rejects_characters += sum(len(text) for _, text in parts)
             if await self._jobs.acknowledge(job.id, self._runner, result, position, parts):
                 raise _Cancelled
@@ -214,11 +233,13 @@ class Worker:
             shapes, reading = self._shapes()
             key = f"job-{job.id}-{job.run}"
             records = [
-                Record(kind, shape, Sender(services.ask, kind, dry_run, job.events, f"{key}-{number}", key))
+                Record(kind, shape, Sender(services.ask, kind, dry_run, job.events, f"{key}-{number}", import_key(job)))
                 for number, (kind, shape) in enumerate(shapes)
             ]
             passes = Passes(path, reading, records, rejects)
+            previews = passes.previews() if dry_run else []
             outcome = await passes.run(_unreported, progress, before)
+            outcome.previews = previews
         except _Cancelled:
             await self._jobs.end(job.id, self._runner, states.CANCELLED, outcome, stopped_in=job.state)
         except ImportStopped as stopped:
@@ -230,6 +251,31 @@ class Worker:
             await self._jobs.end(job.id, self._runner, state, outcome, rejects=parts)
         finally:
             await services.close()
+
+    async def _undo(self) -> None:
+        """Undoes the import, or says what that would do."""
+        job, is_check = self._job, self._job.state == states.CHECKING
+        services = _Services(self._settings, job.permit)
+        assert job.started_at is not None, "its task has begun"
+        # Another undo of the same import does other parts.
+        key = f"u{job.id}-{int(job.started_at.timestamp())}"
+        undo = Undo(services.ask_service, import_key(job), dry_run=is_check, key=key)
+
+        async def progress(outcome: UndoOutcome) -> None:
+            if await self._jobs.has_undone(job.id, self._runner, outcome):
+                raise _Cancelled
+
+        state, fault = states.CHECKED if is_check else states.DONE, ""
+        try:
+            await undo.run(KINDS, progress, job.undone)
+        except _Cancelled:
+            state = states.CANCELLED
+        except ImportFault as error:
+            state, fault = states.STOPPED, str(error)
+        finally:
+            await services.close()
+        stopped_in = "" if state in (states.CHECKED, states.DONE) else job.state
+        await self._jobs.end(job.id, self._runner, state, job.result, fault=fault, stopped_in=stopped_in)
 
     def _shapes(self) -> tuple[list[tuple[Kind, Shape]], Reading]:
         """The kinds to import, each with the shape of its rows, and how the file is read. Raises ImportFault."""

@@ -64,7 +64,7 @@ def proposed(kind: Kind, facts: Facts) -> Matching:
         choice = Choice(column)
         if name := sources.get(column.name):
             choice.source = COLUMN + name
-            if form := date_format(column, samples[name]):
+            if form := date_format(column, samples[name], is_workbook=facts.is_workbook):
                 choice.rule, choice.detail = DATE, form
             elif column.values and not set(samples[name]) <= set(column.values):
                 lines = [f"{text} = " for text in samples[name] if _is_line(text) and len(text) < SAMPLE_CHARACTERS]
@@ -117,7 +117,8 @@ def written(matching: Matching, timezone: str) -> str:
             continue
         rules = {"column": _text(choice.name)} if choice.name else {choice.source: _text(choice.text)}
         if choice.rule == DATE:
-            rules["date"] = _text(choice.detail)
+            forms = [line.strip() for line in choice.detail.split("\n") if line.strip()]
+            rules["date"] = _text(forms[0]) if len(forms) == 1 else f"[{', '.join(map(_text, forms))}]"
             if choice.column.type == "date-time" and "%z" not in choice.detail:
                 rules["timezone"] = _text(timezone)
         elif choice.rule == VALUES:
@@ -166,8 +167,8 @@ def _is_chosen(choice: Choice, rule: dict[str, Any]) -> bool:
         if source in rule:
             choice.source, choice.text = source, str(rule.pop(source))
     table = rule.get("values")
-    if isinstance(rule.get("date"), str):
-        choice.rule, choice.detail = DATE, rule.pop("date")
+    if forms := rule.pop("date", None):
+        choice.rule, choice.detail = DATE, forms if isinstance(forms, str) else "\n".join(map(str, forms))
     elif isinstance(table, dict) and all(
         _is_line(theirs) and _is_line(str(ours)) and "=" not in str(ours) for theirs, ours in table.items()
     ):

@@ -26,6 +26,7 @@ from importing.errors import ImportFault
 from importing.kinds import KINDS, Kind
 from importing.rows import Reading
 from importing.run import Counts
+from importing.undo import why_kept
 from makeready.identity.v1 import sessions_pb2
 
 HERE, PATH = "Imports", "/imports"
@@ -39,6 +40,9 @@ ALL = "all"
 # The owners of the kinds, whose RPCs the console's workers call.
 CONTEXTS = {"gateway": "identity", "svc-catalog": "catalog", "svc-tickets": "tickets", "svc-occupancy": "occupancy"}
 RUNS = tuple(f"{CONTEXTS[kind.service]}.{kind.rpc_name.replace('.', '/')}" for kind in KINDS.values())
+UNDOES = tuple(
+    f"{context}.ImportUndoService/{name}" for context in CONTEXTS.values() for name in ("UndoImport", "ReleaseRecords")
+)
 STATE_WORDS = {
     states.READING: ("slate", "clock", _("Reading")),
     states.MAPPING: ("amber", "half", _("Needs column matching")),
@@ -49,6 +53,22 @@ STATE_WORDS = {
     states.STOPPED: ("red", "warn", _("Stopped")),
     states.CANCELLED: ("slate", "x", "Cancelled"),
 }
+
+
+# Of an import that is undone.
+UNDO_WORDS = {
+    states.CHECKING: ("blue", "clock", "Undo being checked"),
+    states.CHECKED: ("amber", "check", "Undo checked, not done"),
+    states.RUNNING: ("blue", "clock", "Being undone"),
+    states.DONE: ("slate", "retry", "Undone"),
+    states.STOPPED: ("red", "warn", "Undo stopped"),
+    states.CANCELLED: ("slate", "x", "Undo cancelled"),
+}
+
+
+def tone(job: Job) -> tuple[str, str, str]:
+    """The colour, the sign and the words of a job's state."""
+    return (UNDO_WORDS if job.undoes else STATE_WORDS)[job.state]
 
 
 def _jobs(context: PageContext) -> Jobs:
@@ -90,6 +110,7 @@ async def list_imports(context: PageContext) -> web.StreamResponse:
         rows=rows,
         state=state,
         states=STATE_WORDS,
+        tone=tone,
         next=rows[-1].id if more else 0,
         after=lists.number(context.query, "after"),
     )
@@ -215,16 +236,29 @@ async def _show(
         page = _matching(context, job, facts, sent, toml)
         return _render(
             context, "match", status, job, facts=facts, rejects=rejects, error=error, page=page, kinds=KINDS.values(),
+            unmatched=_unmatched(facts, page.match),
             rules=matching.RULES, duplicates=matching.DUPLICATE_WORDS,
         )  # fmt: skip
-    return _render(context, "import", status, job, facts=facts, rejects=rejects, error=error)
+    match = matching.from_toml(KINDS[job.kind], facts, job.mapping, _timezone(context)) if job.kind in KINDS else None
+    unmatched = _unmatched(facts, match) if job.mapping else []
+    return _render(context, "import", status, job, facts=facts, rejects=rejects, error=error, unmatched=unmatched)
+
+
+def _unmatched(facts: Facts, match: matching.Matching | None) -> list[str]:
+    """The columns of the file that no field comes from; none if a mapping says more than the form has."""
+    if match is None:
+        return []
+    used = {choice.name for choice in match.choices}
+    templates = " ".join(choice.text for choice in match.choices if choice.source == matching.TEMPLATE)
+    names = (seen.name for seen in facts.columns)
+    return [name for name in names if name and name not in used and f"{{{name}}}" not in templates]
 
 
 def _render(context: PageContext, template: str, status: int, job: Job, **values: object) -> web.Response:
     """A page of a job, with what its templates share."""
     return context.render(
         f"imports/{template}.html", status, here=HERE, job=job, outcome=job.result, counts=job.result.counts,
-        states=STATE_WORDS, tone=STATE_WORDS[job.state], path=_path(job.id), done=_done(job),
+        states=STATE_WORDS, tone=tone(job), undone=job.undone, why_kept=why_kept, path=_path(job.id), done=_done(job),
         can_fire=_can_fire(job), **values,
     )  # fmt: skip
 
@@ -315,6 +349,19 @@ async def _begin_check(context: PageContext, job: Job, kind: str, mapping: str) 
     return context.redirect(_path(job.id))
 
 
+async def choose_sheet(context: PageContext) -> web.StreamResponse:
+    """Reads another sheet of the workbook."""
+    job = await _job(context)
+    facts, sheet = msgspec.json.decode(job.facts, type=Facts), context.form.get("sheet", "")
+    if sheet not in facts.sheets:
+        return await _show(context, job, 422, _("Choose one of the sheets."))
+    reading = msgspec.json.encode(Reading(sheet=sheet)).decode()
+    if not await _jobs(context).read_again(job.company_id, job.id, reading):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
+
+
 async def check_plain(context: PageContext) -> web.StreamResponse:
     """Begins the dry run of a file whose columns have the fields' names."""
     job = await _job(context)
@@ -322,7 +369,11 @@ async def check_plain(context: PageContext) -> web.StreamResponse:
     kind = guessed([column.name for column in facts.columns])
     if kind is None or not facts.is_plain:
         return await _show(context, job, 422, _("The column names do not match any record type: match them."))
-    return await _begin_check(context, job, kind.name, "")
+    match = matching.proposed(kind, facts)
+    needs_dates = any(choice.rule == matching.DATE for choice in match.choices)
+    return await _begin_check(
+        context, job, kind.name, matching.written(match, _timezone(context)) if needs_dates else ""
+    )
 
 
 async def _bounded(file: Upload) -> AsyncIterator[bytes]:
@@ -340,6 +391,26 @@ async def run(context: PageContext) -> web.StreamResponse:
     permit = await _permit(context)
     events = _can_fire(job) and bool(context.form.get("events"))
     if not await _jobs(context).run(job.company_id, job.id, events=events, permit=permit):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
+
+
+async def check_undo(context: PageContext) -> web.StreamResponse:
+    """Begins to look what an undo of the import would do."""
+    job = await _job(context)
+    if not await _jobs(context).check_undo(job.company_id, job.id, permit=await _permit(context)):
+        return await _moved(context)
+    context.request.app[KEEPER].wake()
+    return context.redirect(_path(job.id))
+
+
+async def undo(context: PageContext) -> web.StreamResponse:
+    """Undoes the import. Its person confirms who they are: the permit of the task opens nothing that asks for it."""
+    job = await _job(context)
+    if not context.session.can_confirm:
+        raise Refusal(403, "step_up_required", _("Confirm who you are first."))
+    if not await _jobs(context).undo(job.company_id, job.id, permit=await _permit(context)):
         return await _moved(context)
     context.request.app[KEEPER].wake()
     return context.redirect(_path(job.id))
@@ -378,7 +449,7 @@ async def _moved(context: PageContext) -> web.Response:
     job = await _jobs(context).find(_company(context), context.number("import_id"))
     if job is None:
         raise web.HTTPNotFound
-    return context.redirect(_path(job.id), f"This import is in another state now: {STATE_WORDS[job.state][2].lower()}.")
+    return context.redirect(_path(job.id), f"This import is in another state now: {tone(job)[2].lower()}.")
 
 
 async def download_rejects(context: PageContext) -> web.StreamResponse:
