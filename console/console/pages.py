@@ -53,6 +53,7 @@ from console.areas.views import pages as views
 from console.areas.webhooks import actions as webhook_actions
 from console.areas.webhooks import deliveries, endpoint
 from console.areas.webhooks import pages as webhooks
+from console.areas.work import pages as work
 from console.kit import photos
 from console.kit.browser_session import ADMINISTRATORS, EVERYBODY, NOBODY, PEOPLE, STAFF
 from console.kit.bulk import Records
@@ -88,6 +89,8 @@ PAGES = (
     Page("POST", "/views", views.save, PEOPLE),
     Page("GET", "/views/{view_id}", views.show, PEOPLE),
     Page("POST", "/views/{view_id}", views.change, PEOPLE),
+    # work
+    Page("GET", work.PATH, work.show, PEOPLE, menu=("", work.HERE, "check"), on_device=True),
     # search
     Page("GET", search.PATH, search.search, PEOPLE),
     Page("POST", search.PATH, search.send, PEOPLE),
@@ -113,6 +116,7 @@ PAGES = (
     Page("GET", "/tickets/{ticket_id}/edit", ticket_actions.show_edit, PEOPLE, (ticket_actions.GET,)),
     Page("POST", "/tickets/{ticket_id}/edit", ticket_actions.edit, PEOPLE, (ticket_actions.GET, ticket_actions.UPDATE)),
     Page("GET", "/tickets/panel", tickets.panel, PEOPLE, tickets.PARTS, panel="Tickets"),
+    Page("GET", "/tickets/work", tickets.work, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
     Page("GET", "/tickets/home", tickets.home, PEOPLE, tickets.LISTS, panel="Tickets"),
     Page("GET", "/tickets/found", tickets.search_hits, PEOPLE, (tickets.SEARCH,), panel="Tickets"),
     # photos of tickets
@@ -125,6 +129,7 @@ PAGES = (
     Page("GET", board.PATH, board.show_board, PEOPLE, (board.BOARD, board.COUNTS, board.TEMPLATES),
          menu=(MAINTENANCE, board.HERE, "board"), views=True),
     Page("GET", "/board/panel", board.panel, PEOPLE, (board.UNIT, board.BOARD, board.COUNTS), panel="Turn board"),
+    Page("GET", "/board/work", board.work, PEOPLE, (board.OPEN_TASKS,), panel="Make-ready tasks"),
     Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
     Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,), views=True),
     Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS, board.TEMPLATES)),
@@ -188,6 +193,7 @@ PAGES = (
          views=True, on_device=True),
     *bulk(inspection_bulk.RECORDS, inspection_bulk.GET),
     Page("GET", "/inspections/panel", inspections.panel, PEOPLE, (inspections.SEARCH,), panel="Inspections"),
+    Page("GET", "/inspections/work", inspections.work, PEOPLE, (inspections.SEARCH,), panel="Inspections"),
     Page("GET", "/inspections/home", inspections.home, PEOPLE, (inspections.SEARCH, inspections.COUNT),
          panel="Inspections"),
     Page("GET", "/inspections/{inspection_id}", inspections.show_inspection, PEOPLE,
@@ -236,6 +242,7 @@ PAGES = (
          (upkeep_actions.COMPLETE, upkeep.GET), on_device=True),
     Page("POST", "/pm-tasks/{pm_task_id}/cancel", upkeep_actions.cancel, PEOPLE, (upkeep_actions.CANCEL, upkeep.GET)),
     Page("GET", "/pm-tasks/panel", upkeep.panel, PEOPLE, (upkeep.LIST,), panel="Preventive maintenance"),
+    Page("GET", "/upkeep/work", upkeep.work, PEOPLE, (upkeep.LIST,), panel="Preventive maintenance"),
     Page("GET", "/upkeep/home", upkeep.home, PEOPLE, (upkeep.COUNT,), panel="Preventive maintenance"),
     # notices
     Page("GET", "/notices", notices.list_notices, PEOPLE, (notices.LIST, notices.COUNT),

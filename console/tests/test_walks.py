@@ -126,6 +126,10 @@ HOSTILE_PAGES = (
 QUERIES = {
     "/keys/home": "",
     "/board/home": "",
+    "/board/work": "staff_id=8",
+    "/tickets/work": "staff_id=8",
+    "/inspections/work": "staff_id=8",
+    "/upkeep/work": "staff_id=8",
     "/board/panel": "unit_id=15",
     "/tickets/panel": "unit_id=15",
     "/tickets/alike": "unit_id=15&title=Hot+water+is+gone&category=Plumbing",

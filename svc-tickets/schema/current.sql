@@ -226,6 +226,7 @@ CREATE TABLE public.pm_task (
     updated_at timestamp with time zone NOT NULL,
     external_id text,
     source text NOT NULL,
+    assignee_id bigint,
     CONSTRAINT pm_task_cancelled_at CHECK (((status = 'Cancelled'::text) = (cancelled_at IS NOT NULL))),
     CONSTRAINT pm_task_completed_at CHECK (((status = 'Completed'::text) = (completed_at IS NOT NULL))),
     CONSTRAINT pm_task_day_of_month CHECK (((repeat_months IS NULL) = (day_of_month IS NULL))),
@@ -593,6 +594,8 @@ CREATE INDEX pm_task_open ON public.pm_task USING btree (company_id, id) WHERE (
 
 CREATE INDEX pm_task_open_by_due ON public.pm_task USING btree (company_id, due_date, id) WHERE (status = 'Open'::text);
 
+CREATE INDEX pm_task_open_of_assignee ON public.pm_task USING btree (company_id, assignee_id, due_date, id) WHERE ((status = 'Open'::text) AND (assignee_id IS NOT NULL));
+
 CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
 
 CREATE INDEX staff_external_id ON public.staff USING btree (company_id, external_id);
@@ -675,6 +678,9 @@ ALTER TABLE ONLY public.pm_task
 
 ALTER TABLE ONLY public.pm_task
     ADD CONSTRAINT pm_task_asset_id_fkey FOREIGN KEY (asset_id) REFERENCES public.asset(id);
+
+ALTER TABLE ONLY public.pm_task
+    ADD CONSTRAINT pm_task_assignee_id_fkey FOREIGN KEY (assignee_id) REFERENCES public.staff(id);
 
 ALTER TABLE ONLY public.pm_task
     ADD CONSTRAINT pm_task_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);

@@ -81,6 +81,10 @@ def manifest(statics: Statics) -> str:
         {
             "id": "/", "name": "Makeready", "short_name": "Makeready", "start_url": "/", "scope": "/",
             "display": "standalone", "background_color": "#f6f5f1", "theme_color": "#0b5f5b", "icons": icons,
-            "shortcuts": [{"name": _("Tickets"), "url": "/tickets"}, {"name": _("Inspections"), "url": "/inspections"}],
+            "shortcuts": [
+                {"name": _("My work"), "url": "/my-work"},
+                {"name": _("Tickets"), "url": "/tickets"},
+                {"name": _("Inspections"), "url": "/inspections"},
+            ],
         }
     )  # fmt: skip

@@ -11,7 +11,7 @@ from console.kit.browser_session import STAFF
 
 # The words of the menu in their order. An area's pages stand together in pages.py, and may be of several groups.
 MENU = (
-    "Home",
+    *("Home", "My work"),
     *("Tickets", "Turn board", "Inspections", "Preventive maintenance", "Notices", "Reports"),
     *("Properties", "Units", "Assets", "Meters", "Vendors", "Staff"),
     *("API keys", "Webhooks", "Events", "API requests", "Clock", "Imports"),
@@ -19,14 +19,14 @@ MENU = (
 )
 # The key that goes there after "g".
 KEYS = {
-    "Home": "h", "Tickets": "t", "Turn board": "b", "Inspections": "i", "Preventive maintenance": "m", "Notices": "n",
+    "Home": "h", "My work": "y", "Tickets": "t", "Turn board": "b", "Inspections": "i",
+    "Preventive maintenance": "m", "Notices": "n",
     "Reports": "r", "Properties": "p", "Units": "u", "Assets": "a", "Meters": "e", "Vendors": "v", "Staff": "s",
     "API keys": "k", "Webhooks": "w", "Events": "d", "API requests": "q", "Clock": "c", "Imports": "o", "Settings": "g",
     "Sandboxes": "x", "Administrators": "j", "Audit log": "l",
 }  # fmt: skip
-SHORTCUTS = ("/", "/tickets", "/board")
-# Where a shortcut leads a member of staff to their own part: its words and its path.
-STAFF_SHORTCUTS = {"/tickets": ("My work", "/tickets?view=mine")}
+# The entries at the bottom of a phone: staff have their own work there.
+SHORTCUTS, STAFF_SHORTCUTS = ("/", "/tickets", "/board"), ("/", "/my-work", "/board")
 
 
 class Line(Protocol):
@@ -85,12 +85,11 @@ class Navigation:
         return groups
 
     @property
-    def shortcuts(self) -> Sequence[tuple[Entry, str, str]]:
-        """The entries at the bottom of a phone, besides the search, each with its words and its path."""
+    def shortcuts(self) -> Sequence[Entry]:
+        """The entries at the bottom of a phone, besides the search."""
         entries = [entry for group in self.menu.values() for entry in group]
-        chosen = [entry for entry in entries if entry.path in SHORTCUTS] or entries[:1]
-        of_staff = STAFF_SHORTCUTS if self.kind == STAFF else {}
-        return [(entry, *of_staff.get(entry.path, (entry.words, entry.address))) for entry in chosen]
+        paths = STAFF_SHORTCUTS if self.kind == STAFF else SHORTCUTS
+        return [entry for entry in entries if entry.path in paths] or entries[:1]
 
     def opens(self, path: str) -> bool:
         """Whether the person may open the page with this path, as pages.py spells it: a link elsewhere asks first."""

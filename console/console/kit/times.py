@@ -118,10 +118,12 @@ class Wall:
         """As `day`, in a `time` element."""
         return self._element(at, day)
 
-    def date(self, on: datetime.date | None) -> Markup:
-        """A day that has no instant, such as a warranty's last one, in a `time` element."""
+    def date(self, on: datetime.date | str | None) -> Markup:
+        """A day that has no instant, such as a warranty's last one, in a `time` element. on:
+        a text is YYYY-MM-DD."""
         if on is None:
             return Markup("&ndash;")
+        on = datetime.date.fromisoformat(on) if isinstance(on, str) else on
         at = datetime.datetime(on.year, on.month, on.day, tzinfo=self.zone)
         return Markup('<time datetime="{}">{}</time>').format(on.isoformat(), day(at, self.now))
 

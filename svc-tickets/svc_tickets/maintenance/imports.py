@@ -17,7 +17,7 @@ from svc_tickets.replicas import named
 from svc_tickets.replicas.fetch import ReplicaFetcher
 
 # The fields of a row that name another record by external_id.
-_NAMED = ("property", "unit", "asset")
+_NAMED = ("property", "unit", "asset", "assignee")
 
 TaskLine = ImportRow[PmTaskRow]
 CatchUp = Callable[[], Awaitable[object]]

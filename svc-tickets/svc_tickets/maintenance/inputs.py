@@ -28,6 +28,7 @@ class PmTaskNew(msgspec.Struct, kw_only=True):
     repeat_days: Days | None = None
     repeat_months: Months | None = None
     external_id: Name | None = None
+    assignee_id: RecordId | None = None
 
 
 class PmTaskChange(msgspec.Struct, kw_only=True):
@@ -41,10 +42,12 @@ class PmTaskChange(msgspec.Struct, kw_only=True):
     repeat_days: Days | None = None
     repeat_months: Months | None = None
     external_id: Name | None = None
+    assignee_id: RecordId | None = None
 
 
 class PmTaskRow(msgspec.Struct, kw_only=True):
-    """A task's row in an import. property, unit and asset are the external_id of those records."""
+    """A task's row in an import. property, unit, asset and assignee (a member of staff) are the external_id of
+    those records."""
 
     external_id: Name
     property: ShortText
@@ -53,6 +56,7 @@ class PmTaskRow(msgspec.Struct, kw_only=True):
     unit: ShortText | None = None
     area: Name | None = None
     asset: ShortText | None = None
+    assignee: ShortText | None = None
     repeat_days: Days | None = None
     repeat_months: Months | None = None
     status: rules.PmStatus | None = None

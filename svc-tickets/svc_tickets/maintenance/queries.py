@@ -33,12 +33,14 @@ PLANNED = (
     "repeat_months",
     "day_of_month",
     "external_id",
+    "assignee_id",
 )
 STATE = ("status", "completed_at", "cancelled_at")
 
 TASKS = PM_TASK.select(
     t.pm_task.join(schema.property_, schema.property_.c.id == t.pm_task.c.property_id)
     .outerjoin(schema.unit, schema.unit.c.id == t.pm_task.c.unit_id)
+    .outerjoin(schema.staff, schema.staff.c.id == t.pm_task.c.assignee_id)
     .outerjoin(
         successor, and_(successor.c.company_id == t.pm_task.c.company_id, successor.c.previous_id == t.pm_task.c.id)
     )
@@ -58,6 +60,20 @@ async def property_of(database: Database, company_id: int, pm_task_id: int) -> i
     return property_id
 
 
+_STAFF = Statement(
+    select(schema.staff.c.id).where(
+        schema.staff.c.company_id == _company_id,
+        schema.staff.c.id == param("staff_id", BigInteger),
+        schema.staff.c.version > 0,
+    )
+)
+
+
+async def is_staff(database: Database, company_id: int, staff_id: int) -> bool:
+    """Whether the replica has a member of the company's staff with this id."""
+    return await database.value(_STAFF, company_id=company_id, staff_id=staff_id) is not None
+
+
 # One statement for each combination of filters and order.
 
 FILTERS: Mapping[str, Expression] = {
@@ -66,6 +82,7 @@ FILTERS: Mapping[str, Expression] = {
     "property_id": t.pm_task.c.property_id == param("property_id", BigInteger),
     "unit_id": t.pm_task.c.unit_id == param("unit_id", BigInteger),
     "asset_id": t.pm_task.c.asset_id == param("asset_id", BigInteger),
+    "assignee_id": t.pm_task.c.assignee_id == param("assignee_id", BigInteger),
     "due_from": t.pm_task.c.due_date >= param("due_from", Date),
     "due_to": t.pm_task.c.due_date <= param("due_to", Date),
 }
@@ -241,6 +258,7 @@ IMPORTED = ImportTable(
     *STATE,
     "stale_at",
     "created_at",
+    "assignee_id",
 )
 
 _TIMEZONE = Statement(

@@ -42,6 +42,8 @@ class PmTask(msgspec.Struct, frozen=True, gc=False):
     external_id: str | None
     source: str
     url: str
+    assignee_id: int | None
+    assignee_name: str | None
 
 
 PM_TASK = Shape(
@@ -54,6 +56,7 @@ PM_TASK = Shape(
     previous_pm_task_id=t.pm_task.c.previous_id,
     next_pm_task_id=successor.c.id,
     url=Link("/pm-tasks/{pm_task_id}"),
+    assignee_name=schema.staff.c.name,
     version=t.pm_task.c.version,
 )
 PmTaskRenderer = Renderer[PmTask]

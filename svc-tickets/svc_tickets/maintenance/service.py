@@ -31,7 +31,7 @@ from svc_tickets.replicas.fetch import ReplicaFetcher
 
 ROWS_MAX = 1000
 CALLED = "preventive-maintenance task"
-_PLACES, _DUE = ("property_id", "unit_id", "asset_id"), ("due_from", "due_to")
+_EQUAL, _DUE = ("property_id", "unit_id", "asset_id", "assignee_id"), ("due_from", "due_to")
 _REQUIRED = ("task_name", "due_date")
 # Setting a field clears its alternative, unless the request sets that too.
 _INSTEAD = {
@@ -80,6 +80,7 @@ class PmTasksService:
         comes = rules.round_of(new.due_date, new.repeat_days, new.repeat_months)
         place = (new.property_id, new.unit_id, new.asset_id)
         await places.find(self.database, self.replicas, company_id(call), *place)
+        await self._find_assignee(company_id(call), new.assignee_id)
         values = msgspec.structs.asdict(new) | {"day_of_month": comes.day_of_month}
 
         async def work(command: Command) -> pb.AddPmTaskResponse:
@@ -97,6 +98,7 @@ class PmTasksService:
                 raise invalid_request(f"{name} can't be cleared.", name)
         rules.check_place(requested.unit_id, requested.area)
         await self._find_of(company_id(call), request.pm_task_id, values)
+        await self._find_assignee(company_id(call), requested.assignee_id)
 
         async def change(command: Command, locked: LockedTask) -> PmTask:
             row = locked.row
@@ -236,6 +238,15 @@ class PmTasksService:
         place = (property_id, values.get("unit_id"), values.get("asset_id"))
         await places.find(self.database, self.replicas, company, *place)
 
+    async def _find_assignee(self, company: int, staff_id: int | None) -> None:
+        """Makes sure that the replica has the member of staff. Raises Refusal 404."""
+        if staff_id is None or await q.is_staff(self.database, company, staff_id):
+            return
+        await self.replicas.fetch(company, {"staff": staff_id})
+        if not await q.is_staff(self.database, company, staff_id):
+            message = "The company has no member of staff with that id; check the id."
+            raise Refusal(404, "not_found", message, "assignee_id")
+
 
 def _filters(request: pb.ListPmTasksRequest) -> dict[str, object]:
     """The filters of a list of tasks, by name of `queries.FILTERS`. Raises Refusal for a text that is no date."""
@@ -243,7 +254,7 @@ def _filters(request: pb.ListPmTasksRequest) -> dict[str, object]:
     filters: dict[str, object] = {}
     if request.HasField("open"):
         filters["open" if request.open else "closed"] = True
-    filters |= {name: getattr(request, name) for name in _PLACES if message.HasField(name)}
+    filters |= {name: getattr(request, name) for name in _EQUAL if message.HasField(name)}
     return filters | {name: rules.read_date(getattr(request, name), name) for name in _DUE if message.HasField(name)}
 
 

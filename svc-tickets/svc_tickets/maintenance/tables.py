@@ -51,6 +51,7 @@ pm_task = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    Column("assignee_id", BigInteger, ForeignKey("staff.id")),
     UniqueConstraint("company_id", "external_id", name="pm_task_external_id"),
     UniqueConstraint("company_id", "previous_id", name="pm_task_previous"),
     ForeignKeyConstraint(["company_id", "previous_id"], ["pm_task.company_id", "pm_task.id"], name="pm_task_after"),
@@ -78,3 +79,11 @@ Index("pm_task_open_by_due", pm_task.c.company_id, pm_task.c.due_date, pm_task.c
 for _place in ("property_id", "unit_id", "asset_id"):
     _name = f"pm_task_of_{_place.removesuffix('_id')}_by_due"
     Index(_name, pm_task.c.company_id, pm_task.c[_place], pm_task.c.due_date, pm_task.c.id)
+Index(
+    "pm_task_open_of_assignee",
+    pm_task.c.company_id,
+    pm_task.c.assignee_id,
+    pm_task.c.due_date,
+    pm_task.c.id,
+    postgresql_where=text("status = 'Open' AND assignee_id IS NOT NULL"),
+)

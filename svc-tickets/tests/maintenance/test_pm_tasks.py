@@ -271,3 +271,20 @@ async def test_killed_on_the_way_it_is_done_once(service: RunningService, databa
     assert done.status == "Completed"
     rows = select(func.count()).where(t.pm_task.c.company_id == company.id)
     assert await database.value(Statement(rows)) == 2
+
+
+async def test_a_task_has_an_assignee_whom_its_successor_keeps(service: RunningService, database: Database) -> None:
+    company = await new_company(database)
+    pm = Pm(service, company)
+    task = await pm.add(assignee_id=company.id, repeat_months=1)
+    other = await pm.add()
+    assert (task.assignee_id, task.assignee_name) == (company.id, "Ada") and not other.HasField("assignee_id")
+    assert [each.pm_task_id for each in await pm.tasks(assignee_id=company.id, open=True)] == [task.pm_task_id]
+    done = await pm.complete(task.pm_task_id)
+    (successor,) = await pm.tasks(assignee_id=company.id, open=True)
+    assert successor.pm_task_id == done.next_pm_task_id
+    assert not (await pm.update(successor.pm_task_id, clear=["assignee_id"])).HasField("assignee_id")
+    (result,) = await pm.bring({"external_id": "M", "assignee": "S"})
+    assert result.reason == ""
+    (task,) = await pm.tasks(assignee_id=company.id, open=True)
+    assert task.external_id == "M"

@@ -42,6 +42,7 @@ OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
 RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
 NAMES = NAMES_RPC
 
+WORK_ROWS = 100
 SHOWN, CSV_ROWS, CSV_UNITS, CARDS, ON_HOME, CLASHES, FEW = 50, 200, 5000, 20, 7, 6, 5
 RECENT_DAYS = 31
 """So long after a move-in its page offers that nobody came."""
@@ -455,6 +456,15 @@ async def panel(context: PageContext) -> web.StreamResponse:
     return render(
         context, "property_panel", counts=counts, property_id=property_id, statuses=UNDER_WAY, clashes=clashes
     )
+
+
+async def work(context: PageContext) -> web.StreamResponse:
+    """The open make-ready tasks of a member of staff, for their list of work."""
+    if not (staff_id := number(context, "staff_id")):
+        raise web.HTTPNotFound
+    request = turn_tasks_pb2.ListOpenTasksRequest(limit=WORK_ROWS, assignee_id=staff_id)
+    page = await context.rpcs.call(OPEN_TASKS, request)
+    return render(context, "work", tasks=page.tasks, has_more=page.HasField("next_after"), staff_id=staff_id)
 
 
 async def home(context: PageContext) -> web.StreamResponse:

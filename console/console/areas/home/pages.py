@@ -12,8 +12,10 @@ from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.panels import Included, include
 from console.kit.texts import _, ngettext
+from console.kit.work import work_of
 
 HERE = "Home"
+OWN_ROWS = 8
 COUNTS = ("/tickets/home", "/webhooks/home", "/inspections/home", "/board/home", "/vendors/home", "/upkeep/home")
 INTEGRATIONS = "/keys/home"
 RECENT = "/audit/recent"
@@ -39,8 +41,8 @@ NEED = re.compile(r'<a class="(red|amber|none|)"\s+href=.*?</a>', re.DOTALL)
 async def home(context: PageContext) -> web.StreamResponse:
     """For staff, their own work comes first."""
     person_id = context.session.person.person_id if context.session.kind == STAFF else None
-    mine, recent, keys, *panels = await together(
-        include(context, "/tickets/panel", assignee_id=person_id) if person_id else _nothing(),
+    own_work, recent, keys, *panels = await together(
+        work_of(context, person_id) if person_id else _nothing(),
         include(context, RECENT),
         include(context, INTEGRATIONS),
         *(include(context, path) for path in COUNTS),
@@ -49,7 +51,7 @@ async def home(context: PageContext) -> web.StreamResponse:
     needs.sort(key=lambda need: TONES.index(need[1]))
     cards = {path: cards_of(panel) for path, panel in zip(COUNTS, panels, strict=True)}
     return context.render(
-        "home/home.html", here=HERE, mine=mine, recent=recent, topics=TOPICS,
+        "home/home.html", here=HERE, own_work=own_work, own_rows=OWN_ROWS, recent=recent, topics=TOPICS,
         title=f"{greeting(context.wall.now.hour)} {sentence(sum(need[1] in URGENT for need in needs))}",
         needs=[Markup(need[0]) for need in needs],  # noqa: S704 - the areas' templates made them
         board=cards.pop("/board/home"), tickets=cards.pop("/tickets/home"),
@@ -58,8 +60,8 @@ async def home(context: PageContext) -> web.StreamResponse:
     )  # fmt: skip
 
 
-async def _nothing() -> Included:
-    return Included()
+async def _nothing() -> None:
+    return None
 
 
 def cards_of(panel: Included) -> Markup:

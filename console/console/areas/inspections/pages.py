@@ -39,6 +39,7 @@ SCHEDULED = inspections_pb2.INSPECTION_STATUS_SCHEDULED
 IN_PROGRESS = inspections_pb2.INSPECTION_STATUS_IN_PROGRESS
 COMPLETED = inspections_pb2.INSPECTION_STATUS_COMPLETED
 OPEN = (SCHEDULED, IN_PROGRESS)
+WORK_ROWS = 100
 ONE_DAY = datetime.timedelta(days=1)
 VIEWS = ("open", "late", "week", "completed", "failed", "cancelled", "all")
 SHOWS = ("list", "week", "month")
@@ -423,6 +424,18 @@ async def page(
         shown_photos={item.row_id: photos.shown(context.site.url, item.photo_url) for item in rows.rows},
         failed=failed, looked_at=looked_at, tickets=tickets, events=events, history=history,
     )  # fmt: skip
+
+
+async def work(context: PageContext) -> web.StreamResponse:
+    """The open inspections of a member of staff, for their list of work."""
+    staff_id = context.query.get("staff_id", "")
+    if not _is_id(staff_id):
+        raise web.HTTPNotFound
+    request = pb.SearchInspectionsRequest(status=OPEN, limit=WORK_ROWS, assignee_id=int(staff_id))
+    page = await context.rpcs.call(SEARCH, request)
+    return context.render(
+        "inspections/work.html", inspections=page.inspections, has_more=page.HasField("next"), in_progress=IN_PROGRESS
+    )
 
 
 async def panel(context: PageContext) -> web.StreamResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from console.kit.names import names_of
 from console.kit.panels import include
 from console.kit.texts import _
 from console.kit.times import count
+from console.kit.work import EMERGENCY, HIGH, LOW, USUAL
 from makeready.tickets.v1 import ticket_views_pb2 as pb
 
 HERE = "Tickets"
@@ -38,7 +40,8 @@ SHOWS = (GET, TIMELINE, SEARCH, NAMES)
 PARTS = (SEARCH, OF_INSPECTION)
 
 SHOWN, CSV_PAGE, CSV_PAGES = 50, 200, 5
-PART_ROWS, FOUND_ROWS, OTHER_ROWS, NUMBERED_ROWS = 8, 8, 5, 200
+PART_ROWS, FOUND_ROWS, OTHER_ROWS, NUMBERED_ROWS, WORK_ROWS = 8, 8, 5, 200, 100
+RANKS = {"Emergency": EMERGENCY, "High": HIGH, "Low": LOW}
 TIMELINE_ROWS = 100
 # What the timeline may be narrowed to.
 NARROWED = {
@@ -283,6 +286,29 @@ async def panel(context: PageContext) -> web.StreamResponse:
         "tickets/panel.html", tickets=page.tickets, has_more=page.HasField("next"), name=name, number=number,
         open_path=links.with_query(PATH, place), all_path=links.with_query(PATH, {"view": "all", **place}),
     )  # fmt: skip
+
+
+async def work(context: PageContext) -> web.StreamResponse:
+    """The open tickets of a member of staff, for their list of work."""
+    staff_id = _id(context.query.get("staff_id", ""))
+    request = pb.SearchTicketsRequest(
+        limit=WORK_ROWS, statuses=filters.OPEN, order=pb.TICKET_ORDER_PRIORITY, assignee_id=staff_id
+    )
+    page = await context.rpcs.call(SEARCH, request)
+    return context.render(
+        "tickets/work.html", tickets=page.tickets, has_more=page.HasField("next"), staff_id=staff_id,
+        day_of=lambda ticket: _due(context, ticket), rank_of=lambda ticket: RANKS.get(ticket.priority, USUAL),
+    )  # fmt: skip
+
+
+def _due(context: PageContext, ticket: pb.TicketSummary) -> str:
+    """The day on which a ticket wants an answer: an emergency today, another one when the quiet gets too long. Empty
+    for one that can wait."""
+    today = context.wall.now.date()
+    days = [today] if ticket.priority == "Emergency" else []
+    if ticket.HasField("stale_from"):
+        days.append(ticket.stale_from.ToDatetime(datetime.UTC).astimezone(context.wall.zone).date())
+    return min(days).isoformat() if days else ""
 
 
 def _id(text: str) -> int:

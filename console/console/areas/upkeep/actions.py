@@ -30,6 +30,7 @@ _FIELDS = (
     Field("due_date", _("Due date"), kind="date", required=True),
     Field("repeat_months", _("Months"), more={"maxlength": "3"}),
     Field("repeat_days", _("Days"), more={"maxlength": "4"}),
+    Field("assignee_id", _("Assignee"), kind="picker"),
     Field("external_id", _("External ID"), _("Its ID in another system."), more=_TEXT),
 )
 _PERIOD = ("repeat_months", "repeat_days")
@@ -41,7 +42,7 @@ def _new_form() -> Form:
 
 def _edit_form(task: pb.PmTask) -> Edit:
     request = pb.UpdatePmTaskRequest(pm_task_id=task.pm_task_id, task_name=task.task_name, due_date=task.due_date)
-    for name in ("unit_id", "area", "asset_id", *_PERIOD, "external_id"):
+    for name in ("unit_id", "area", "asset_id", *_PERIOD, "assignee_id", "external_id"):
         if task.HasField(name):  # type: ignore[arg-type]
             setattr(request, name, getattr(task, name))
     return Edit(request, _FIELDS)

@@ -23,7 +23,7 @@ GET = "tickets.PmTasksService/GetPmTask"
 COUNT = "tickets.PmTasksService/CountPmTasks"
 LISTS = (LIST, COUNT)
 
-SHOWN, CSV_ROWS, PART_ROWS = 50, 1000, 8
+SHOWN, CSV_ROWS, PART_ROWS, WORK_ROWS = 50, 1000, 8, 100
 WEEK_DAYS = 6
 VIEWS = {
     "open": _("Open"), "overdue": _("Overdue"), "week": _("This week"), "later": _("Later"), "closed": _("Closed"),
@@ -153,12 +153,24 @@ def _without(query: dict[str, str], name: str) -> str:
 
 
 def _csv(tasks: Iterable[pb.PmTask]) -> web.Response:
-    header = ("id", "task_name", "status", "due_date", "property", "unit", "repeats", "completed_at", "external_id")
+    header = (
+        "id",
+        "task_name",
+        "status",
+        "due_date",
+        "property",
+        "unit",
+        "assignee",
+        "repeats",
+        "completed_at",
+        "external_id",
+    )
     return csv_files.answer(
         "upkeep",
         header,
         (
-            (task.pm_task_id, task.task_name, task.status, task.due_date, task.property, task.unit, period(task),
+            (task.pm_task_id, task.task_name, task.status, task.due_date, task.property, task.unit,
+             task.assignee_name, period(task),
              task.completed_at.ToJsonString() if task.HasField("completed_at") else "", task.external_id)
             for task in tasks
         ),
@@ -195,6 +207,16 @@ def unit_path(context: PageContext, task: pb.PmTask) -> str:
     if not task.unit_id or not context.navigation.opens("/properties/{property_id}/units/{unit_id}"):
         return ""
     return f"/properties/{task.property_id}/units/{task.unit_id}"
+
+
+async def work(context: PageContext) -> web.StreamResponse:
+    """The open tasks of a member of staff, for their list of work."""
+    staff_id = context.query.get("staff_id", "")
+    if not (staff_id.isascii() and staff_id.isdigit() and len(staff_id) < 19):
+        raise web.HTTPNotFound
+    request = pb.ListPmTasksRequest(order=pb.PM_TASK_ORDER_DUE, limit=WORK_ROWS, open=True, assignee_id=int(staff_id))
+    page = await context.rpcs.call(LIST, request)
+    return context.render("upkeep/work.html", tasks=page.tasks, has_more=page.HasField("next"))
 
 
 async def panel(context: PageContext) -> web.StreamResponse:

@@ -1,0 +1,1 @@
+"""My work: what one person has to do, of all areas, by day."""
