@@ -13,6 +13,7 @@ from aiohttp import web
 FOLDER = Path(__file__).resolve().parents[1] / "static"
 PREFIX = "/static/"
 PAGE_SCRIPTS = ("console.js", "live.js", "writing.js", "store.js", "drafts.js", "offline.js", "keyboard.js")
+STYLE = "console.css"
 WORKER_SCRIPT = "worker.js"
 """Our own scripts of each page, which are served as one file: PAGE_SCRIPT."""
 PAGE_SCRIPT = "pages.js"
@@ -42,7 +43,8 @@ class Statics:
         for file in sorted(folder.rglob("*")):
             name = file.relative_to(folder).as_posix()
             if file.suffix in TYPES and name not in (*PAGE_SCRIPTS, WORKER_SCRIPT):
-                self._add(name, file.read_bytes())
+                plain = file.read_bytes()
+                self._add(name, _lean(plain) if name == STYLE else plain)
         scripts = [_lean((folder / name).read_bytes()) for name in PAGE_SCRIPTS if (folder / name).exists()]
         self._add(PAGE_SCRIPT, b"".join(scripts))
         self.by_path = {file.path: file for file in self._by_name.values()}
@@ -70,9 +72,9 @@ class Statics:
         return web.Response(body=file.plain, headers=headers)
 
 
-def _lean(script: bytes) -> bytes:
-    """A script of ours without its indentation and its lines of comment. None has a text of several lines."""
-    return re.sub(rb"(?m)^ *//.*\n|^ +", b"", script)
+def _lean(source: bytes) -> bytes:
+    """A script or a style of ours without indentation and lines of comment. None has a text of several lines."""
+    return re.sub(rb"(?m)^ *(//.*|/\*[^*]*\*/)\n|^ +", b"", source)
 
 
 def accepts_gzip(request: web.Request) -> bool:
