@@ -371,7 +371,7 @@ async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_o
     urls = on_server(secrets, postgres_server.url, "k8s_")
     assert make_secrets(secrets).returncode == 0
     sql = (secrets / "databases.sql").read_text()
-    assert not any(urlsplit(url).password in sql for url in urls.values())
+    assert not any(str(urlsplit(url).password) in sql for url in urls.values())
     superuser, verifiers = await asyncpg.connect(postgres_server.url), []
     for _ in range(2):  # it may be run again: a pooler's copies of the verifiers stay true
         done = await asyncio.to_thread(run_sql, postgres_server.url, secrets / "databases.sql")
