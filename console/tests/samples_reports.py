@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from chassis.auth.identity import Identity
+from makeready.catalog.v1 import inspection_reports_pb2 as inspections_pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import turn_reports_pb2 as turns_pb
 from makeready.tickets.v1 import ticket_reports_pb2 as pb
@@ -39,6 +40,13 @@ MEASURES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("vendor_reopened", "count", "times"),
         ("vendor_on_hold", "duration", "minutes"),
         ("vendor_backlog", "level", "tickets"),
+    ),
+    "inspections": (
+        ("inspected", "count", "inspections"),
+        ("inspections_passed", "count", "inspections"),
+        ("inspections_failed", "count", "inspections"),
+        ("items", "count", "items"),
+        ("items_failed", "count", "items"),
     ),
 }
 HOSTILE_NAME = "\"><script>alert(1)</script>'{{7*7}}"
@@ -112,9 +120,18 @@ def _turns(request: turns_pb.GetTurnReportRequest, who: Identity) -> turns_pb.Ge
     return turns_pb.GetTurnReportResponse(document=Document(json=_report("turns", names, who, request)))
 
 
+def _inspections(
+    request: inspections_pb.GetInspectionReportRequest, who: Identity
+) -> inspections_pb.GetInspectionReportResponse:
+    names = {1: "property", 2: "type", 3: "item"}
+    document = Document(json=_report("inspections", names, who, request))
+    return inspections_pb.GetInspectionReportResponse(document=document)
+
+
 def report_answers() -> dict[str, Any]:
     return {
         "occupancy.TurnReportsService/GetTurnReport": _turns,
         "tickets.TicketReportsService/GetTicketReport": _tickets,
         "tickets.TicketReportsService/GetVendorReport": _vendors,
+        "catalog.InspectionReportsService/GetInspectionReport": _inspections,
     }

@@ -178,6 +178,12 @@ OTHERS = {
         "How many residents moved out in some months, how long units took from the move-out to ready and to the next "
         "move-in, and where the days went: in all, by month or day, and by group. See `GET /reports/tickets`.",
     ),
+    "GET /reports/inspections": (
+        "Report on inspections",
+        "How many inspections were completed in some months, how many of them passed and failed, and how many items of "
+        "their checklists failed: in all, by month or day, and by group. Grouped by `item`, the checklist items that "
+        "failed most come first. See `GET /reports/tickets`.",
+    ),
     "GET /events": (
         "Follow events",
         "The company's events of 30 days in the order in which they were stored: the envelopes that deliveries carry, "
@@ -252,6 +258,7 @@ FETCHED = {
     "/reports/tickets": "Report",
     "/reports/vendors": "Report",
     "/reports/turns": "Report",
+    "/reports/inspections": "Report",
     "/sandbox/clock": "SandboxClock",
     "/webhooks/{sub_id}/deliveries/{event_id}": "WebhookDeliveryAnswers",
     "/webhooks/{sub_id}/filter": "WebhookFilter",
@@ -305,12 +312,14 @@ FILTERS = {
     "group_by": "What the records of a group have in common. Left out: no groups. Any other value is refused with 422.",
     "/reports/turns group_by": "What the turns of a group have in common, or their tasks: `task_type` has figures of "
     "`task_completed` alone. Left out: no groups. Any other value is refused with 422.",
+    "/reports/inspections group_by": "What the inspections of a group have in common, or the item of their checklists. "
+    "Left out: no groups. Any other value is refused with 422.",
     "/reports/vendors group_by": "What the tickets of a group have in common, such as their vendor. Left out: no "
     "groups. Any other value is refused with 422.",
     "state": "Only deliveries in this state. Any other value is refused with 422.",
     **{
         f"/reports/{name} property_id": "Only records of the property with this id. An unknown id answers 404."
-        for name in ("tickets", "vendors", "turns")
+        for name in ("tickets", "vendors", "turns", "inspections")
     },
     "/webhooks/{sub_id}/deliveries since": "Only deliveries of events that were made at this instant or later. It must "
     "carry a UTC offset.",

@@ -651,6 +651,26 @@ CREATE TABLE public.reconciled (
     recorded_until timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.report_fact (
+    company_id bigint NOT NULL,
+    kind text NOT NULL,
+    record_id bigint NOT NULL,
+    state text NOT NULL,
+    facts text NOT NULL
+);
+
+CREATE TABLE public.report_figure (
+    company_id bigint NOT NULL,
+    grain text NOT NULL,
+    dimension text NOT NULL,
+    property_id bigint NOT NULL,
+    measure text NOT NULL,
+    starts_on date NOT NULL,
+    value text NOT NULL,
+    amount bigint NOT NULL,
+    histogram text
+);
+
 CREATE TABLE public.staff (
     id bigint NOT NULL,
     version bigint DEFAULT 0 NOT NULL,
@@ -846,6 +866,12 @@ ALTER TABLE ONLY public.reading
 
 ALTER TABLE ONLY public.reconciled
     ADD CONSTRAINT reconciled_pkey PRIMARY KEY (producer);
+
+ALTER TABLE ONLY public.report_fact
+    ADD CONSTRAINT report_fact_pkey PRIMARY KEY (company_id, kind, record_id);
+
+ALTER TABLE ONLY public.report_figure
+    ADD CONSTRAINT report_figure_pkey PRIMARY KEY (company_id, grain, dimension, property_id, measure, starts_on, value);
 
 ALTER TABLE ONLY public.staff
     ADD CONSTRAINT staff_of_company UNIQUE (company_id, id);

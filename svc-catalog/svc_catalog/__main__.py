@@ -10,9 +10,11 @@ from chassis.changes.tables import served_of
 from chassis.imports.importer import Importer
 from chassis.lists.lookup import Identified
 from chassis.replicas.resync import ReplicaSource
+from chassis.reports.reading import ReportReader
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
     inspection_details_pb2,
+    inspection_reports_pb2,
     inspection_templates_pb2,
     inspections_pb2,
     meter_commands_pb2,
@@ -48,6 +50,8 @@ from svc_catalog.places.commands import PlaceCommandsService
 from svc_catalog.places.queries import ASSET_CHANGES, PROPERTY_CHANGES, UNIT_CHANGES
 from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
 from svc_catalog.places.tables import asset, property_, unit
+from svc_catalog.reports import queries as report_queries
+from svc_catalog.reports.service import InspectionReportsService
 from svc_catalog.sandbox_copies import SandboxCopiesService
 from svc_catalog.search.indexing import Indexing
 from svc_catalog.search.service import MeterSearchService, PlaceSearchService
@@ -98,6 +102,8 @@ def assemble(settings: config.Config) -> App:
     commands = app.commands(schema.idempotency, schema.audit, outbox, FOR_STAFF)
     database, links_url = app.database, settings.service.links_url
     staff = Staff(database, app.service_client("gateway"))
+    keepers = app.reports(schema.reports, report_queries.SOURCE)
+    reader = ReportReader(database, schema.reports.figure, schema.company, clocks, report_queries.names, keepers)
     services: list[tuple[ModuleType, object]] = [
         (places_pb2, PropertiesService(database, importer, links_url)),
         (places_pb2, UnitsService(database, importer, links_url)),
@@ -111,6 +117,7 @@ def assemble(settings: config.Config) -> App:
         (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
         (inspection_templates_pb2, InspectionTemplatesService(database, commands)),
         (inspection_details_pb2, InspectionDetailsService(database, links_url, clocks)),
+        (inspection_reports_pb2, InspectionReportsService(reader)),
         (meters_pb2, MetersService(database, importer, links_url)),
         (meter_commands_pb2, MeterCommandsService(commands, links_url)),
         (place_search_pb2, PlaceSearchService(database)),

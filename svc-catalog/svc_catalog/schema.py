@@ -35,6 +35,7 @@ from chassis.imports.tables import import_table
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
 from chassis.replicas.tables import company_replica, replica_table
+from chassis.reports.tables import add_report_tables
 from chassis.writes.audit import audit_table
 from chassis.writes.idempotency import ledger
 
@@ -51,6 +52,7 @@ audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 changes_to_touch, changes_epoch = add_change_tables(metadata)
 import_batch = import_table(metadata)
+reports = add_report_tables(metadata)
 
 # Replicas of the gateway's rows, with the gateway's ids. Version 0 marks a row that has not arrived yet.
 company = company_replica(metadata)

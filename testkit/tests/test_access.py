@@ -99,6 +99,7 @@ AS_INTEGRATION = {
     "FeedService/CreateReplay": "write",
     "FeedService/GetReplay": "read",
     "MetersService/ListReadings": "read",
+    "InspectionReportsService/GetInspectionReport": "read",
     "TicketReportsService/GetTicketReport": "read",
     "TicketReportsService/GetVendorReport": "read",
     "TurnReportsService/GetTurnReport": "read",

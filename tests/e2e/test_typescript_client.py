@@ -106,7 +106,7 @@ def test_every_operation_is_called_and_answers(
         "missing": ["NotFound", 404, "not_found", True],
         "refused": 400,
         "triggered": "Elm Court",
-        "reports": [["tickets", 7, "category"], ["vendors", 6, None], ["turns", 9, None]],
+        "reports": [["tickets", 7, "category"], ["vendors", 6, None], ["turns", 9, None], ["inspections", 5, "item"]],
         "advanced": ["ready", "advancing", 0],
     }
     mine = [delivery for delivery in receiver.deliveries if delivery.path == "/typescript"]

@@ -9,6 +9,7 @@ import msgspec
 
 from chassis.auth.clients import ServiceUnavailable
 from chassis.reports.records import COLUMNS, Report, ReportFigure, rows_of
+from makeready.catalog.v1 import inspection_reports_pb2
 from makeready.common.v1 import reports_pb2 as pb
 from makeready.occupancy.v1 import turn_reports_pb2
 from makeready.tickets.v1 import ticket_reports_pb2
@@ -20,6 +21,7 @@ from makeready_cli.output import Answer, table
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
+_INSPECTIONS = inspection_reports_pb2.DESCRIPTOR.services_by_name["InspectionReportsService"].methods_by_name
 _TICKETS = ticket_reports_pb2.DESCRIPTOR.services_by_name["TicketReportsService"].methods_by_name
 _TURNS = turn_reports_pb2.DESCRIPTOR.services_by_name["TurnReportsService"].methods_by_name
 CSV = "print CSV, with a row for each figure of each month, day and group"
@@ -36,6 +38,7 @@ def add(commands: Commands) -> None:
                 ("tickets", _TICKETS["GetTicketReport"], "report on tickets: response, completion, backlog"),
                 ("turns", _TURNS["GetTurnReport"], "report on turns: days to ready and to the move-in"),
                 ("vendors", _TICKETS["GetVendorReport"], "report on vendors: response, completion, time on hold"),
+                ("inspections", _INSPECTIONS["GetInspectionReport"], "report on inspections: passed, failed, items"),
             )
         ),
     )

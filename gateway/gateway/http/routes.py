@@ -83,6 +83,7 @@ ROUTES = (
     Route("GET", "/reports/tickets", "tickets.TicketReportsService/GetTicketReport"),
     Route("GET", "/reports/vendors", "tickets.TicketReportsService/GetVendorReport"),
     Route("GET", "/reports/turns", "occupancy.TurnReportsService/GetTurnReport"),
+    Route("GET", "/reports/inspections", "catalog.InspectionReportsService/GetInspectionReport"),
     Route("GET", "/changes/tickets", "tickets.TicketsService/ListTicketChanges"),
     Route("GET", "/changes/properties", "catalog.PropertiesService/ListPropertyChanges"),
     Route("GET", "/changes/units", "catalog.UnitsService/ListUnitChanges"),

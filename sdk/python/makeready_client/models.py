@@ -44,6 +44,7 @@ EventKey: TypeAlias = Literal[
     "turn.task.stale",
     "vendor.hold",
 ]
+InspectionReportGroupBy: TypeAlias = Literal["property", "type", "item"]
 InspectionResult: TypeAlias = Literal["passed", "failed"]
 InspectionSource: TypeAlias = Literal["staff", "import"]
 InspectionStatus: TypeAlias = Literal["Scheduled", "In Progress", "Completed"]

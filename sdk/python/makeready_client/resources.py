@@ -766,6 +766,42 @@ class Reports(Resource):
         )
         return self.client.call(request, models.Report)
 
+    def inspections(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.InspectionReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on inspections.
+
+        How many inspections were completed in some months, how many of them passed and failed, and how many items
+        of their checklists failed: in all, by month or day, and by group. Grouped by `item`, the checklist items
+        that failed most come first. See `GET /reports/tickets`.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the inspections of a group have in common, or the item of their checklists. Left out: no
+        groups. Any other value is refused with 422.
+        """
+        request = Request(
+            "GET",
+            "/reports/inspections",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return self.client.call(request, models.Report)
+
 
 class Changes(Resource):
     """Changes: `client.changes`."""
@@ -2250,6 +2286,42 @@ class AsyncReports(AsyncResource):
         request = Request(
             "GET",
             "/reports/turns",
+            query={
+                "from_month": from_month,
+                "to_month": to_month,
+                "property_id": property_id,
+                "bucket": bucket,
+                "group_by": group_by,
+            },
+        )
+        return await self.client.call(request, models.Report)
+
+    async def inspections(
+        self,
+        *,
+        from_month: str | None = None,
+        to_month: str | None = None,
+        property_id: int | None = None,
+        bucket: models.ReportBucket | None = None,
+        group_by: models.InspectionReportGroupBy | None = None,
+    ) -> models.Report:
+        """Report on inspections.
+
+        How many inspections were completed in some months, how many of them passed and failed, and how many items
+        of their checklists failed: in all, by month or day, and by group. Grouped by `item`, the checklist items
+        that failed most come first. See `GET /reports/tickets`.
+
+        from_month: The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left out:
+        12 months that end with the last one, or by day that month alone.
+        to_month: The last month, as 2026-03. Left out: the present one.
+        property_id: Only records of the property with this id. An unknown id answers 404.
+        bucket: The length of `buckets`, `month` if left out. Any other value is refused with 422.
+        group_by: What the inspections of a group have in common, or the item of their checklists. Left out: no
+        groups. Any other value is refused with 422.
+        """
+        request = Request(
+            "GET",
+            "/reports/inspections",
             query={
                 "from_month": from_month,
                 "to_month": to_month,

@@ -20,6 +20,8 @@ export type EventEntityType =
 export type EventKey =
   "inspection.stale" | "pm.stale" | "property.notice.published" | "ticket.created" | "ticket.stale"
   | "ticket.status_changed" | "turn.schedule_changed" | "turn.status_changed" | "turn.task.stale" | "vendor.hold";
+export type InspectionReportGroupBy =
+  "property" | "type" | "item";
 export type InspectionResult =
   "passed" | "failed";
 export type InspectionSource =

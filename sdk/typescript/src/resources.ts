@@ -555,6 +555,34 @@ export class Reports extends Resource {
   ): Promise<Answered<models.Report>> {
     return this.client.call({ method: "GET", path: "/reports/turns", query, options });
   }
+
+  /**
+   * Report on inspections.
+   *
+   * How many inspections were completed in some months, how many of them passed and failed, and how many items of their
+   * checklists failed: in all, by month or day, and by group. Grouped by `item`, the checklist items that failed most
+   * come first. See `GET /reports/tickets`.
+   *
+   * @param query.from_month The first month, as 2026-01; a report by month covers 36 months at most, by day 3. Left
+   *   out: 12 months that end with the last one, or by day that month alone.
+   * @param query.to_month The last month, as 2026-03. Left out: the present one.
+   * @param query.property_id Only records of the property with this id. An unknown id answers 404.
+   * @param query.bucket The length of `buckets`, `month` if left out. Any other value is refused with 422.
+   * @param query.group_by What the inspections of a group have in common, or the item of their checklists. Left out: no
+   *   groups. Any other value is refused with 422.
+   */
+  inspections(
+    query: {
+      from_month?: string | undefined;
+      to_month?: string | undefined;
+      property_id?: number | undefined;
+      bucket?: models.ReportBucket | undefined;
+      group_by?: models.InspectionReportGroupBy | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Promise<Answered<models.Report>> {
+    return this.client.call({ method: "GET", path: "/reports/inspections", query, options });
+  }
 }
 
 /** `client.changes`. */

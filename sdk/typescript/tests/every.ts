@@ -73,7 +73,12 @@ results["events"] = events;
 const { request_id: loggedId, ...logged } = await first(client.requests.follow({ route: "/tickets", wait: 20 }));
 results["logged"] = [logged.route, logged.entity_type, (await client.requests.fetch(loggedId)).request_body];
 
-const reports = [await client.reports.tickets({ group_by: "category" }), await client.reports.vendors({ bucket: "day" }), await client.reports.turns()];
+const reports = [
+  await client.reports.tickets({ group_by: "category" }),
+  await client.reports.vendors({ bucket: "day" }),
+  await client.reports.turns(),
+  await client.reports.inspections({ group_by: "item" }),
+];
 results["reports"] = reports.map((report) => [report.name, report.total.length, report.group_by]);
 
 const clock = await client.sandbox.getClock();

@@ -51,7 +51,9 @@ async def save(connection: Connection, batch: Batch[InspectionRow], *, events: b
         for line in batch.good.values():
             if _is_stale(line.after, today) and not (line.before and _is_stale(line.stored, today)):
                 line.values["stale_announced_at"] = line.stored("stale_announced_at") or batch.moment
-    await batch.save(connection, q.INSPECTIONS, _DEFAULTS)
+    saved = await batch.save(connection, q.INSPECTIONS, _DEFAULTS)
+    # Each inspection by its id: what reports keep of it ignores the hint "several inspections".
+    connection.changed.update((company_id, "inspection", row["id"]) for row in saved)
     return References()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.kit.texts import _
+from makeready.catalog.v1 import inspection_reports_pb2 as inspections_pb
 from makeready.occupancy.v1 import turn_reports_pb2 as turns_pb
 from makeready.tickets.v1 import ticket_reports_pb2 as tickets_pb
 
@@ -147,7 +148,28 @@ TURNS = ReportView(
     ("moved_out", "ready", "moved_in", "ready_to_move_in", "task_completed", "vacant"),
     ("moved_out", "ready", "notice_to_ready", "moved_in", "ready_to_move_in", "vacant"),
 )
-REPORTS = (TICKETS, TURNS, VENDORS)
+INSPECTIONS = ReportView(
+    "inspections",
+    _("Inspections"),
+    _("How many inspections pass and fail, and which items of their checklists fail most."),
+    "catalog.InspectionReportsService/GetInspectionReport",
+    inspections_pb.GetInspectionReportRequest,
+    {
+        "inspected": _("Completed"),
+        "inspections_passed": _("Passed"),
+        "inspections_failed": _("Failed"),
+        "items": _("Items inspected"),
+        "items_failed": _("Items failed"),
+    },
+    (
+        ChartOf(_("Completed and failed"), "inspections_failed", "inspected", _("Failed")),
+        ChartOf(_("Items inspected and failed"), "items_failed", "items", _("Items failed")),
+    ),
+    {"property": _("Property"), "type": _("Type"), "item": _("Checklist item")},
+    ("inspected", "inspections_passed", "inspections_failed", "items", "items_failed"),
+    ("inspected", "inspections_passed", "inspections_failed", "items_failed"),
+)
+REPORTS = (TICKETS, TURNS, INSPECTIONS, VENDORS)
 
 QUESTIONS = (
     (_("Which property has the most work?"), "/reports/tickets?group_by=property#groups"),
@@ -162,6 +184,8 @@ QUESTIONS = (
     (_("How long from notice to ready?"), "/reports/turns#notice_to_ready"),
     (_("Where are units vacant longest?"), "/reports/turns?group_by=property&sort=moved_in#groups"),
     (_("Which make-ready task holds units up?"), "/reports/turns?group_by=task_type&sort=task_completed#groups"),
+    (_("Which inspections fail?"), "/reports/inspections?group_by=type&sort=inspections_failed#groups"),
+    (_("What fails most often?"), "/reports/inspections?group_by=item&sort=items_failed#groups"),
     (_("What is overdue?"), "/tickets?view=waiting"),
 )
 """What managers ask, and where the answer stands."""
