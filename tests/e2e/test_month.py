@@ -17,6 +17,7 @@ import pytest
 
 from makeready_cli.program import parser
 from testkit.event_contract import check_envelope
+from testkit.patience import until
 from testkit.prepared import prepare_state
 
 from . import month_abroad
@@ -258,6 +259,29 @@ def test_lists_and_the_board_agree_with_what_was_played(month: Month) -> None:
         turn = hudson.model.turns.get(unit.turn_id)
         assert board[number]["unit_status"] == unit.status
         assert board[number]["turn_id"] == (unit.turn_id if turn and turn.is_active else None)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_figures_that_were_kept_up_are_those_that_are_made_anew(month: Month, name: str) -> None:
+    player = month.players[name]
+
+    def reports() -> dict[str, Any]:
+        groups = {"tickets": "category", "vendors": "vendor", "turns": "property"}
+        return {report: player.ask("report", report, group_by=group) for report, group in groups.items()}
+
+    def figures(report: dict[str, Any]) -> dict[str, int]:
+        return {figure["measure"]: figure["count"] for figure in report["total"]}
+
+    def are_there() -> bool:
+        counts = figures(reports()["tickets"])
+        is_open = [ticket.status not in ("Completed", "Cancelled") for ticket in player.model.tickets.values()]
+        return (counts["opened"], counts["backlog"]) == (len(is_open), sum(is_open))
+
+    until(are_there, lambda: (figures(reports()["tickets"]), player.model.tickets))
+    kept = reports()
+    rebuilt = month.system.makeready("report", "rebuild", str(player.company.company_id))
+    assert rebuilt["records"]["svc-tickets"] >= len(player.model.tickets)
+    assert reports() == kept
 
 
 def test_the_audit_log_names_actor_and_action(month: Month) -> None:

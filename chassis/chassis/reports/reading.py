@@ -143,7 +143,7 @@ class ReportReader:
     ) -> None:
         """company: the replica of the companies. names: also of the dimension "property"."""
         self._database, self._clocks, self._names, self._keepers = database, clocks, names, keepers
-        self._statements = _Statements(figure)
+        self._statements = ReportStatements(figure)
         self._zone = Statement(sa.select(company.c.timezone).where(company.c.id == param("company_id", sa.BigInteger)))
 
     async def document(self, report: ReportDefinition, request: Any, call: Call) -> Document:
@@ -189,7 +189,7 @@ class ReportReader:
 REPEATABLE = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class _Statements:
+class ReportStatements:
     """Each reads figures of a company, a grain, a dimension and a property, of some measures."""
 
     def __init__(self, figure: sa.Table) -> None:
@@ -226,7 +226,7 @@ class _Reading:
 
     def __init__(
         self,
-        statements: _Statements,
+        statements: ReportStatements,
         connection: Connection,
         report: ReportDefinition,
         company: int,

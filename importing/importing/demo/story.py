@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from importing.demo import residency, units, utilities
+from importing.demo import past, residency, units, utilities
 from importing.demo.units import Row
 
 TIMEZONE = "America/New_York"
@@ -78,7 +78,7 @@ def rows(day: datetime.date, timezone: str = TIMEZONE) -> dict[str, list[Row]]:
         "inspections": _by_age(dated("inspections", _written("inspections"))),
         "meters": dated("meters", [meter.row() for meter in utilities.meters()]),
         "readings": list(utilities.readings(day, at)),
-        "tickets": _by_age([_touched(row) for row in dated("tickets", _written("tickets"))]),
+        "tickets": _by_age([_touched(row) for row in dated("tickets", [*past.tickets(homes), *_written("tickets")])]),
         "pm-tasks": _by_age(dated("pm-tasks", _written("pm-tasks"))),
         "turn-tasks": _by_age(dated("turn-tasks", _written("turn-tasks"))),
         "notices": _by_age(dated("notices", _written("notices"))),
