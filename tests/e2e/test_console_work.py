@@ -239,6 +239,7 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
     person.send(f"{path}/photos")
     person.fits()
     person.open(path)
+    person.page.locator(".restored").first.wait_for()
     assert person.page.input_value("#f-note") == DONE  # a draft since the refusal
     person.go("Complete ticket")
     record = work.record(path)
