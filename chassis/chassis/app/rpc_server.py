@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import structlog
+from asyncpg import ForeignKeyViolationError
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 from prometheus_client import Counter, Histogram
@@ -169,6 +170,23 @@ class RpcServer:
             )
             self._rpcs.add(f"/{service.full_name}/{rpc.name}", _short(rpc), access, handler)
 
+    async def _abort(self, context: Any, short_name: str, error: Unavailable | ForeignKeyViolationError) -> None:
+        """Ends a call that cannot be answered now."""
+        if isinstance(error, ForeignKeyViolationError):
+            # What the request refers to was withdrawn at this instant. Sent again, it is refused.
+            log.warning("reference_withdrawn", rpc=short_name, constraint=error.constraint_name)
+            details = "a record that the request refers to has just been withdrawn"
+            await context.abort(grpc.StatusCode.UNAVAILABLE, details)
+        full = self._name if isinstance(error, DatabaseFull) else error.disk_full
+        if full:
+            log.error("disk_full", database=full, rpc=short_name, reason=str(error))
+            details = f"the disk of {full}'s database is full"
+            await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full), *NOT_AGAIN))
+        log.warning("unavailable", rpc=short_name, reason=str(error))
+        # Another pod needs the same, so a repeat would only be more load.
+        details = "something that this service needs is away"
+        await context.abort(grpc.StatusCode.UNAVAILABLE, details, NOT_AGAIN)
+
     def _guarded(
         self, rpc: MethodDescriptor, method: Callable[[Any, Call], Awaitable[Any]], access: Access
     ) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -206,16 +224,8 @@ class RpcServer:
                 await _refuse(context, short_name, error)
             except ClockSkew as error:  # logged once, where the clocks are compared
                 await context.abort(grpc.StatusCode.ABORTED, str(error))
-            except Unavailable as error:
-                full = self._name if isinstance(error, DatabaseFull) else error.disk_full
-                if full:
-                    log.error("disk_full", database=full, rpc=short_name, reason=str(error))
-                    details = f"the disk of {full}'s database is full"
-                    await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full), *NOT_AGAIN))
-                log.warning("unavailable", rpc=short_name, reason=str(error))
-                # Another pod needs the same, so a repeat would only be more load.
-                details = "something that this service needs is away"
-                await context.abort(grpc.StatusCode.UNAVAILABLE, details, NOT_AGAIN)
+            except (Unavailable, ForeignKeyViolationError) as error:
+                await self._abort(context, short_name, error)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except Exception:

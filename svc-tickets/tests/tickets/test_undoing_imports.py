@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import grpc
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
+from chassis.auth.clients import CHANNEL_OPTIONS
 from chassis.db.database import Database
 from chassis.db.statements import Statement
+from chassis.refusals import Refusal
 from makeready.common.v1 import import_undo_pb2
+from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2 as commands
+from makeready.tickets.v1 import tickets_pb2
 from svc_tickets import tables as t
+from svc_tickets.replicas.consumer import put_references
 from testkit.patience import eventually
 
-from .changing import events_of, history_of
+from ..conftest import COMPANY, caller
+from .changing import events_of, history_of, until_it_waits
 from .test_importing_tickets import imported, row, served
 
 pytestmark = pytest.mark.usefixtures("places")
@@ -68,3 +76,21 @@ async def test_tickets_go_or_go_back_and_those_with_work_stay(client: Any, opera
     assert again["entity_id"] == ids[0]
     assert again["ticket_number"] > after["ticket_number"]
     assert (await undone(client, operator, "tickets-2")).withdrawn == 1
+
+
+@pytest.mark.usefixtures("reached")
+async def test_a_ticket_of_a_unit_that_is_withdrawn_meanwhile_is_refused(service: Any, database: Database) -> None:
+    """It was found when the create began, and is gone when the ticket is inserted."""
+    unit = events_pb2.UnitReference(id=190, version=1, company_id=COMPANY, property_id=10, name="Unit 9")
+    async with database.transaction() as connection:
+        await put_references(connection, [events_pb2.References(units=[unit])])
+    body = b'{"unit_id":190,"title":"Lift stuck","category":"Elevator"}'
+    request = tickets_pb2.CreateTicketRequest(idempotency_key="withdrawn-unit", body=body)
+    async with grpc.aio.insecure_channel(service.target, options=CHANNEL_OPTIONS) as channel:
+        async with database.transaction() as connection:
+            await connection.execute(Statement(text("DELETE FROM unit WHERE id = 190")))
+            create = asyncio.create_task(service.call(channel, request, caller()))
+            await until_it_waits(database)
+        with pytest.raises(Refusal) as refused:
+            await create
+    assert (refused.value.status, refused.value.code) == (404, "not_found")
