@@ -135,14 +135,6 @@ class Console:
             SandboxPurge(self._clients[config.GATEWAY], database, store),
             PeoplePurge(self._clients[config.GATEWAY], self.site.saved_views),
         )
-        self._purges = (
-            SandboxPurge(self._clients[config.GATEWAY], database, store),
-            PeoplePurge(self._clients[config.GATEWAY], self.site.saved_views),
-        )
-        self._of_device = {
-            device.WORKER_PATH: (device.worker(statics, pages.PAGES), "text/javascript"),
-            device.MANIFEST_PATH: (device.manifest(statics), "application/manifest+json"),
-        }
         self.is_ready = False
         """Whether the start is over and the stop has not begun."""
         self._uploads, self._turns = UploadCapacity(), Turns()
