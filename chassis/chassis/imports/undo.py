@@ -232,9 +232,9 @@ class Undoable:
         """The last step of a batch: what it changed besides its records."""
 
     def before(self, row: Record, values: Values, at: datetime.datetime) -> NewValues:
-        """The row of a record with its values of before."""
+        """The row of a record with its values of before. Those of people who were forgotten since are not there."""
         after: NewValues = dict(row)
-        for name in self.stored.changeable:
+        for name in [name for name in self.stored.changeable if name in values]:
             kind: Any = self.stored.table.c[name].type.python_type
             after[name] = msgspec.convert(values[name], kind | None)
         if self.has_version:

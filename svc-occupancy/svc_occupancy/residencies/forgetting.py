@@ -81,7 +81,8 @@ class PartiesService:
             response = pb.ForgetPartyResponse()
             response.forgotten_at.FromDatetime(party["forgotten_at"] or command.now)
             with_notice = request.with_notice and queries.has_notice_words(turn)
-            if party["forgotten_at"] is None:
+            is_first = party["forgotten_at"] is None
+            if is_first:
                 await queries.forget(command.connection, command.company_id, party["id"], command.now)
                 await self._forget_replies(command, turn.id, turn.created_at, party["id"])
             elif not (texts or with_notice):
@@ -93,7 +94,7 @@ class PartiesService:
             }  # fmt: skip
             await command.audit("unit.person_forgotten", "unit", unit.id, {}, after)
             command.connection.changed.add((command.company_id, "turn", turn.id))
-            if texts:
+            if texts or is_first:  # svc-tickets also keeps texts that nobody sees
                 await self._publish(command, unit.id, party["id"], texts)
             return response
 

@@ -152,9 +152,10 @@ async def test_forgetting_again_removes_further_texts_alone(company: Company, se
     await company.move_in(unit_id, parties=[BEA])
     (party,) = (await residency(company, unit_id)).parties
     first = await forget(company, boss, party.id)
-    # Without marked texts there is nothing to do elsewhere, and a second time nothing here either.
-    assert not any(event.HasField("person_forgotten") for event in await published(served, company))
+    # Also without marked texts svc-tickets hears of it, once: it keeps texts that nobody sees.
     assert await forget(company, boss, party.id) == first
+    told = [event.person_forgotten for event in await published(served, company) if event.HasField("person_forgotten")]
+    assert [(person.unit_id, list(person.ticket_texts)) for person in told] == [(unit_id, [])]
     assert await forget(company, boss, party.id, ticket_texts=TEXTS) == first
     assert (await published(served, company))[-1].person_forgotten.ticket_texts == TEXTS
     counts = [entry[4]["ticket_texts"] for entry in await company.audited() if entry[1] == "unit.person_forgotten"]

@@ -44,6 +44,7 @@ class ForgottenPeople:
             await queries.save(connection, company_id, ticket, values, at)
             after = {"texts_removed": texts.in_words(values, len(comments))}
             await self._audit.add(connection, call, company_id, queries.REMOVED_ACTION, "ticket", ticket_id, {}, after)
+        await queries.remove_undone(connection, company_id, forgotten.unit_id)
 
 
 async def removed_texts(

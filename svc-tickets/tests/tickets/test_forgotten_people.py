@@ -23,8 +23,10 @@ from svc_tickets.tickets.rules import texts
 from testkit.patience import PATIENCE_SECONDS
 
 from ..search.views import Views
+from . import test_importing_tickets as imports
 from .changing import events_of, served
 from .commands import audited, comments_of, entry, open_ticket, run_command
+from .test_undoing_imports import undone
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -207,3 +209,28 @@ def test_names_of_texts_are_read_as_they_are_made() -> None:
     ticket = {"title": "[removed]", "description": "", "preferred_access_time": "noon"}
     assert texts.removal(ticket, texts.FIELDS) == {"preferred_access_time": None}
     assert texts.in_words(["description"], 2) == "description, 2 comments"
+
+
+async def test_texts_that_an_undo_keeps_go_without_being_marked(
+    client: Any, operator: Any, database: Database, own_nats: Any
+) -> None:
+    """Those of withdrawn tickets of the unit, and those of its tickets before an import changed them."""
+    old = imports.row(unit="U1", room="Kitchen", title=f"Tap of {NAME}", description=f"{NAME} says it drips")
+    gone, elsewhere = imports.row(unit="U1", title=f"Lamp of {NAME}"), imports.row(title=f"Roof of {NAME}")
+    await imports.imported(client, operator, [old])
+    changed = old | {"room": "Bath", "title": "Tap", "description": "It drips"}
+    await imports.imported(client, operator, [changed], import_key="forgotten-1")
+    await imports.imported(client, operator, [gone, elsewhere], import_key="forgotten-2")
+    assert (await undone(client, operator, "forgotten-2")).withdrawn == 2
+    event = forgotten()
+    await publish(own_nats, event)
+    await applied(database, event)
+    with_name = "SELECT count(*) FROM (SELECT record AS kept FROM withdrawn_record UNION ALL SELECT before FROM "
+    with_name += f"import_batch) AS of_undo WHERE kept::text LIKE '%{NAME}%'"
+    assert await database.value(Statement(text(with_name))) == 1  # the one that no unit has
+    # The rest of the ticket goes back; the file brings the other one again.
+    assert (await undone(client, operator, "forgotten-1")).restored == 1
+    after = await imports.served(client, old["external_id"])
+    assert (after["room"], after["title"], after["description"]) == ("Kitchen", "Tap", "It drips")
+    await imports.imported(client, operator, [gone], import_key="forgotten-3")
+    assert (await undone(client, operator, "forgotten-3")).withdrawn == 1

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Text, func, literal_column, select, true, update
+from sqlalchemy import BigInteger, Integer, Text, func, literal_column, select, text, true, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
@@ -164,6 +164,33 @@ async def remove_comments(
         _REMOVE_COMMENTS, company_id=company_id, ticket_id=ticket_id, comment_ids=list(comment_ids)
     )
     return sorted(row["id"] for row in rows)
+
+
+_REMOVE_OF_WITHDRAWN = Statement(
+    text(
+        "UPDATE withdrawn_record SET record = record - CAST(:texts AS text[]) WHERE company_id = :company_id "
+        "AND kind = 'ticket' AND CAST(record ->> 'unit_id' AS bigint) = :unit_id"
+    )
+)
+# The condition stands in it twice: a batch that is undone meanwhile is read anew.
+_REMOVE_BEFORE_IMPORTS = Statement(
+    text(
+        "UPDATE import_batch SET before = (SELECT jsonb_object_agg(old.key, CASE "
+        "WHEN CAST(old.value ->> 'unit_id' AS bigint) = :unit_id OR EXISTS (SELECT FROM ticket "
+        "WHERE ticket.company_id = :company_id AND ticket.id = CAST(old.key AS bigint) AND ticket.unit_id = :unit_id) "
+        "THEN old.value - CAST(:texts AS text[]) ELSE old.value END) FROM jsonb_each(before) AS old) "
+        "WHERE company_id = :company_id AND kind = 'tickets' AND EXISTS (SELECT FROM jsonb_each(before) AS old "
+        "WHERE CAST(old.value ->> 'unit_id' AS bigint) = :unit_id OR EXISTS (SELECT FROM ticket "
+        "WHERE ticket.company_id = :company_id AND ticket.id = CAST(old.key AS bigint) AND ticket.unit_id = :unit_id))"
+    )
+)
+
+
+async def remove_undone(connection: Connection, company_id: int, unit_id: int) -> None:
+    """Removes the texts that nobody can mark, since nobody sees them: those of the unit's withdrawn tickets, and those
+    that an undo of an import would bring back to its tickets."""
+    for statement in (_REMOVE_OF_WITHDRAWN, _REMOVE_BEFORE_IMPORTS):
+        await connection.execute(statement, company_id=company_id, unit_id=unit_id, texts=list(texts.FIELDS))
 
 
 _audit = schema.audit
