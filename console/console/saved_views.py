@@ -97,13 +97,17 @@ _CHANGE = Statement(
     .values(name=_text("name"), is_shared=param("is_shared", sa.Boolean), query=_text("query"))
 )
 _REMOVE = Statement(sa.delete(saved_view).where(_of_company, saved_view.c.id == _number("view_id")))
+_default = (_number("company_id"), _text("person"), _text("list"), saved_view.c.id)
+# A view that was removed since is nobody's default.
+_still_there = sa.select(*_default).where(_of_company, saved_view.c.id == _number("view_id"))
 _SET_DEFAULT = Statement(
     insert(default_view)
-    .values(
-        company_id=_number("company_id"), person=_text("person"), list=_text("list"), view_id=_number("view_id")
+    .from_select(
+        ["company_id", "person", "list", "view_id"],
+        _still_there.with_for_update(read=True, key_share=True, of=saved_view),
     )
     .on_conflict_do_update(constraint=default_view.primary_key, set_={"view_id": _number("view_id")})
-)  # fmt: skip
+)
 _DROP_DEFAULT = Statement(
     sa.delete(default_view).where(
         default_view.c.company_id == _number("company_id"),

@@ -195,6 +195,20 @@ async def test_what_only_a_person_sees_ends_with_the_person(
         assert (await administrator.get(f"/views/{view_id}")).status == 200
 
 
+async def test_a_view_that_is_removed_meanwhile_is_nobodys_default(database_url: str) -> None:
+    database = Database(database_url, application="tests")
+    await database.open()
+    saved, person = SavedViews(lambda: database), (1, "administrator:99")
+    view_id = await saved.add(*person, "meanwhile", "/tickets", "q=1", "Soon gone", shared=False, default=False)
+    view = await saved.find(*person, view_id)
+    assert view is not None
+    await saved.remove(person[0], view_id)
+    await saved.set_default(*person, view, default=True)
+    await saved.change(*person, view, "Gone", "q=2", shared=True, default=True)
+    assert await saved.find(*person, view_id) is None
+    await database.close()
+
+
 async def test_a_list_opens_while_the_database_is_away(
     apart: tuple[Stubs, Browser], monkeypatch: pytest.MonkeyPatch
 ) -> None:
