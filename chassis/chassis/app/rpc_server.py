@@ -177,6 +177,7 @@ class RpcServer:
             log.warning("reference_withdrawn", rpc=short_name, constraint=error.constraint_name)
             details = "a record that the request refers to has just been withdrawn"
             await context.abort(grpc.StatusCode.UNAVAILABLE, details)
+            return
         full = self._name if isinstance(error, DatabaseFull) else error.disk_full
         if full:
             log.error("disk_full", database=full, rpc=short_name, reason=str(error))
