@@ -362,7 +362,7 @@ def tickets() -> Sequence[views_pb.TicketSummary]:
         _ticket(90, "Pool gate doesn't close by itself", created_at=ago(days=20), category="Pool"),
         _ticket(102, "No hot water since this morning", unit_id=15, unit_name="Alder Court 102", asset_id=21,
                 asset_name="Water heater WH-102", quiet_since=ago(hours=48), stale_from=ago(hours=-24),
-                external_id="RP-48213", unit_number="102", **hanh | {"source": "resident_portal"}),
+                external_id="RP-48213", unit_number="102", resident_asked=True, **hanh),
         _ticket(82, "卫生间天花板漏水,墙面起泡", property_id=6, property_name="桜コート Sakura Court", unit_id=51,
                 unit_name="301号室"),
         _ticket(87, "דליפה מתחת לכיור במטבח", property_id=7, property_name="Harbor Point Townhomes", unit_id=61,
@@ -485,7 +485,7 @@ def _timeline(request: Any, who: Identity) -> Any:
             actor="staff:8",
             changes=[views_pb.TimelineChange(field="assignee", after="Nguyễn Thị Hồng Hạnh")],
         ),
-        entry(kind=1, occurred_at=ago(hours=55), source="resident_portal"),
+        entry(kind=1, occurred_at=ago(hours=55), source="staff", author="resident", actor="staff:8"),
     ]
     if request.ticket_id == 103:
         rows = [

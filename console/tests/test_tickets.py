@@ -87,7 +87,8 @@ async def test_a_ticket_of_nobody_and_of_another_company_are_the_same_page(
 async def test_the_page_of_a_ticket_tells_its_story(staff: Browser, stubs: Stubs) -> None:
     reply = await staff.get("/tickets/102")
     sentences = ("No activity since Fri 20 Nov", "Response is overdue tomorrow", "3rd ticket in 12 months", "RP-48213",
-            "A resident reported the issue", "DeShawn Whitfield assigned Nguyễn Thị Hồng Hạnh",
+            "A resident reported the issue · entered by DeShawn Whitfield",
+            "DeShawn Whitfield assigned Nguyễn Thị Hồng Hạnh",
             "Open → In Progress · Nguyễn", "Resident · entered by Marguerite Okafor",
             "Radiator cold at the top", "weekdays after 5 pm")  # fmt: skip
     assert not [words for words in sentences if words not in reply.words], reply.words

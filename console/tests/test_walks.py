@@ -489,7 +489,7 @@ async def test_a_panel_is_missing_alone_and_is_fetched_again_alone(administrator
     stubs.slow.add("identity.KeysService/ListKeys")
     reply = await administrator.get("/")
     assert reply.status == 200 and "API keys: unavailable right now. Try again" in reply.words
-    assert 'hx-get="/keys/home"' in reply.text and "Just now" in reply.words
+    assert 'hx-get="/keys/home"' in reply.text and "Recent activity" in reply.words
     part = await administrator.get("/keys/home", HX_Request_Type="partial")
     assert part.status == 503 and part.text.lstrip().startswith("<section") and "Try again" in part.words
     stubs.slow.clear()

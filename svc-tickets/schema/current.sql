@@ -320,6 +320,7 @@ CREATE TABLE public.ticket (
     changed_xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
     document bytea,
     document_shape integer,
+    resident_asked boolean DEFAULT false NOT NULL,
     CONSTRAINT ticket_cancellation_reason_code CHECK ((cancellation_reason_code = ANY (ARRAY['duplicate_ticket'::text, 'no_access_repeated'::text, 'resident_cancelled'::text, 'resolved_independently'::text, 'scheduled_for_later'::text, 'see_notes'::text, 'wrong_property'::text]))),
     CONSTRAINT ticket_cancelled_at CHECK ((((status = 'Cancelled'::text) = (cancelled_at IS NOT NULL)) OR ((cancelled_at IS NULL) AND (external_id IS NOT NULL)))),
     CONSTRAINT ticket_category CHECK ((category = ANY (ARRAY['HVAC'::text, 'Plumbing'::text, 'Electrical'::text, 'Mechanical'::text, 'Life Safety'::text, 'Elevator'::text, 'Appliance'::text, 'Doors/Windows'::text, 'Flooring'::text, 'Painting'::text, 'Roofing'::text, 'Leak'::text, 'Pest Control'::text, 'Structural'::text, 'Grounds'::text, 'Parking Garage'::text, 'Pool'::text, 'Security'::text, 'Common Area'::text, 'General'::text, 'Other'::text]))),

@@ -41,7 +41,7 @@ SERVICES = [
         (pb.TicketStatus.DESCRIPTOR, fields.STATUSES),
         (maintenance_pb2.TicketCategory.DESCRIPTOR, fields.CATEGORIES),
         (maintenance_pb2.TicketPriority.DESCRIPTOR, fields.PRIORITIES),
-        (ticket_commands_pb2.Opener.DESCRIPTOR, tuple(fields.SOURCES_OF_OPENERS)),
+        (ticket_commands_pb2.Opener.DESCRIPTOR, fields.OPENERS),
         (ticket_commands_pb2.Author.DESCRIPTOR, fields.AUTHORS),
     ],
     ids=lambda parameter: getattr(parameter, "name", ""),

@@ -56,9 +56,18 @@ class Model:
 
     # Tickets
 
-    def opened(self, ticket_id: int, source: str, at: datetime, fires: bool = True, status: str = "Open") -> None:
-        """is_told: false for imported tickets, which fire no event."""
-        ticket = self.tickets[ticket_id] = Ticket(source, status, at)
+    def opened(
+        self,
+        ticket_id: int,
+        source: str,
+        at: datetime,
+        fires: bool = True,
+        status: str = "Open",
+        resident_asked: bool = False,
+    ) -> None:
+        """fires: false for imported tickets, which fire no event."""
+        of_resident = resident_asked or source == "resident_portal"
+        ticket = self.tickets[ticket_id] = Ticket(source, status, at, of_resident)
         self._quiet(ticket)
         if fires:
             self._imply("ticket.created", "ticket", ticket_id, {"status": "Open", "source": source})
@@ -92,7 +101,7 @@ class Model:
             self._quiet(ticket)
 
     def _quiet(self, ticket: Ticket) -> None:
-        can_be_stale = ticket.source == "resident_portal" and ticket.status not in CLOSED
+        can_be_stale = ticket.of_resident and ticket.status not in CLOSED
         ticket.stale_at = ticket.quiet_since + self._threshold if can_be_stale else None
 
     def _again(self, ticket: Ticket, now: datetime) -> None:

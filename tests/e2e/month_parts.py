@@ -47,6 +47,7 @@ class Ticket:
     source: str
     status: str
     quiet_since: datetime
+    of_resident: bool
     stale_at: datetime | None = None
 
 

@@ -30,9 +30,9 @@ class Desk:
         us = self.us
         place = {"property_id": us.id("property", us.home), "unit_id": us.id("unit", unit)}
         ticket: Record = us.do("ticket", "open", title=name, category="Plumbing", by=by, **place, **more)
-        source = "resident_portal" if by == "resident" else "staff"
-        assert ticket["source"] == source and ticket["status"] == "Open" and ticket["unit"]["id"] == place["unit_id"]
-        self.model.opened(us.name("ticket", name, ticket), source, instant(ticket["created_at"]))
+        assert ticket["source"] == "staff" and ticket["status"] == "Open" and ticket["unit"]["id"] == place["unit_id"]
+        opened_at = instant(ticket["created_at"])
+        self.model.opened(us.name("ticket", name, ticket), "staff", opened_at, resident_asked=by == "resident")
         return ticket
 
     def post(self, name: str, unit: str) -> Record:

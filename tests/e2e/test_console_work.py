@@ -316,7 +316,8 @@ def test_a_resident_who_calls_is_found_and_the_ticket_is_about_the_unit(work: Wo
     person.page.select_option("#f-category", "HVAC")
     person.go("Open ticket")
     record = work.record(person.path)
-    assert (record["unit"]["id"], record["permission_to_enter"], record["source"]) == (unit_id, True, "resident_portal")
+    assert (record["unit"]["id"], record["permission_to_enter"], record["source"]) == (unit_id, True, "staff")
+    assert "opened by staff, a resident asked" in person.words
     number = str(record["ticket_number"])
     path = person.path
     for words in (f"work order {number}", f"ticket #{number}"):
@@ -346,7 +347,7 @@ def test_a_ticket_by_keyboard_alone(work: Work) -> None:
     person.press("Enter")
     assert "Ticket opened" in person.words
     path = person.path
-    assert (work.record(path)["unit"]["id"], work.record(path)["source"]) == (work.units["U1"], "resident_portal")
+    assert (work.record(path)["unit"]["id"], work.record(path)["source"]) == (work.units["U1"], "staff")
     person.to(f"main a[href='{path}/assign']")
     person.press("Enter")
     person.type("#f-assignee_id", "Ada")

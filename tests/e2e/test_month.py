@@ -192,7 +192,7 @@ def test_the_month_has_every_kind_of_event_and_both_changes_of_clocks(month: Mon
     assert calendar.first + 3 * DAY < calendar.forward < calendar.back < calendar.last
     assert len(month.implied(HUDSON)) > 100 and len(month.implied(LAGOON)) > 10 and len(month.implied(SUMMIT)) > 5
     sources = {event.facts["source"] for event in month.implied(HUDSON) if event.event == "ticket.created"}
-    assert sources == {"api", "staff", "resident_portal", "inspection"}
+    assert sources == {"api", "staff", "inspection"}
 
 
 def test_a_command_that_is_sent_again_answers_as_it_did(retried: list[str]) -> None:

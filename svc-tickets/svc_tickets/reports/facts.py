@@ -14,7 +14,7 @@ from svc_tickets.tickets.rules.staleness import CLOSED
 DEFINITIONS = 1
 """To be raised with each change of what `facts_of` returns: all figures are then made anew."""
 
-# Nobody waits for an answer to these.
+# Nobody waits for an answer to these, unless a resident asked.
 UNANSWERED_SOURCES = ("staff", "inspection")
 
 
@@ -30,6 +30,7 @@ class TicketHistory:
     category: str
     priority: str
     source: str
+    resident_asked: bool
     status: str
     assignee_id: int | None
     vendor_id: int | None
@@ -82,7 +83,8 @@ class _Facts:
         self._add(m.OPENED, ticket.created_at)
         self._add_backlog()
         responded_at = self._earliest(ticket.responded_at, ticket.created_at)
-        if responded_at is not None and ticket.source not in UNANSWERED_SOURCES:
+        is_awaited = ticket.resident_asked or ticket.source not in UNANSWERED_SOURCES
+        if responded_at is not None and is_awaited:
             self._add(m.FIRST_RESPONSE, responded_at, since=ticket.created_at)
         if ticket.completed_at is not None:
             self._add(m.COMPLETED, ticket.completed_at, since=ticket.created_at)

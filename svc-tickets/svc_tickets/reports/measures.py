@@ -16,7 +16,7 @@ TICKETS = ReportDefinition(
         Measure(
             FIRST_RESPONSE, "duration", "minutes",
             "From opening to the first comment or photo of staff or a vendor, or the first change of status. Tickets "
-            "that staff or an inspection opened have none.",
+            "that staff or an inspection opened have none, unless a resident asked staff for them.",
         ),
         Measure(
             COMPLETED, "duration", "minutes",

@@ -32,7 +32,7 @@ READ = Statement(
     sql(
         """
 SELECT ticket.id, concat_ws(' ', ticket.version, spoken.last_comment) AS state,
-    ticket.property_id, ticket.category, ticket.priority, ticket.source, ticket.status,
+    ticket.property_id, ticket.category, ticket.priority, ticket.source, ticket.resident_asked, ticket.status,
     ticket.assignee_id, ticket.vendor_id, ticket.created_at, ticket.completed_at, ticket.cancelled_at,
     coalesce(history.changed_at, '{}') AS changed_at,
     coalesce(history.from_statuses, '{}') AS from_statuses,

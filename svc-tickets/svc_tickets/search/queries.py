@@ -241,6 +241,7 @@ class Summary(NamedTuple):
     source: str
     external_id: str | None
     unit_number: str | None
+    resident_asked: bool
 
 
 _t = t.ticket.c
@@ -589,7 +590,8 @@ def _timelines() -> Mapping[str, Query[Event]]:
         OPENED: _timeline(
             0, t.ticket.outerjoin(opened, of_opening), _t.created_at, _t.id, _is_ticket,
             kind=literal_column("'opened'"), actor=func.coalesce(opened.c.actor, by_administrator),
-            text=_t.source, request_id=opened.c.request_id),
+            author=sa.case((_t.resident_asked, literal_column(f"'{fields.RESIDENT}'"))), text=_t.source,
+            request_id=opened.c.request_id),
     }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from svc_tickets.tickets.rules import fields, staleness, status
 from svc_tickets.tickets.status_change import StatusChanges
 
 _STATUS_LABELS: dict[int, fields.Status] = dict(enumerate(get_args(fields.Status), start=1))
-_OPENERS: dict[int, fields.Author] = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
+_OPENERS: dict[int, fields.Author] = dict(enumerate(fields.OPENERS, start=1))
 _AUTHORS: dict[int, fields.Author] = dict(enumerate(get_args(fields.Author), start=1))
 # The fields of an assignment, each with the one that says who the person saw there.
 _ASSIGNMENT: tuple[tuple[str, Literal["from_assignee_id", "from_vendor_id"]], ...] = (
@@ -92,13 +92,12 @@ class TicketCommandsService:
         if opening.photo_url is not None:
             fields.check_photo_url(opening.photo_url)
         values = msgspec.structs.asdict(opening) | {"description": opening.description or ""}
-        source = fields.SOURCES_OF_OPENERS[author]
 
         def reply(opened: Document) -> bytes:
             return pb.OpenTicketResponse(document=opened).SerializeToString()
 
         claim = claim_of_actor(call, request, identity.company_id(call))
-        written = await self.opener.open(call, claim, source, values, reply, author)
+        written = await self.opener.open(call, claim, "staff", values, reply, author)
         return pb.OpenTicketResponse.FromString(written.body)
 
     async def UpdateTicket(self, request: pb.UpdateTicketRequest, call: identity.Call) -> pb.UpdateTicketResponse:
@@ -265,7 +264,7 @@ class TicketCommandsService:
 
         async def work(command: Command) -> pb.PassStaleThresholdResponse:
             ticket = await self.editor.lock(command, request.ticket_id)
-            staleness.check_may_go_stale(ticket.row["source"], ticket.row["status"])
+            staleness.check_may_go_stale(ticket.facts["of_resident"], ticket.row["status"])
             before = ticket.row["quiet_since"]
             columns = staleness.threshold_passed(before, ticket.facts["stale_after_hours"], command.now)
             await write.save_staleness(command.connection, command.company_id, request.ticket_id, columns._asdict())
@@ -337,8 +336,10 @@ async def _comment(command: Command, locked: LockedTicket, body: str, author: fi
 
 def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, datetime.datetime | None]:
     """The columns of `staleness.Staleness` after a change by the author; empty if they stay."""
-    source, its_status, hours = locked.row["source"], locked.row["status"], locked.facts["stale_after_hours"]
-    columns = staleness.staleness_after(author, source, its_status, at, hours)
+    facts = locked.facts
+    columns = staleness.staleness_after(
+        author, facts["of_resident"], locked.row["status"], at, facts["stale_after_hours"]
+    )
     return {} if columns is None else columns._asdict()
 
 

@@ -36,9 +36,11 @@ _BLANK: dict[str, Any] = dict.fromkeys(t.ticket.c.keys()) | {
     "status": fields.FIRST_STATUS,
     "priority": fields.DEFAULT_PRIORITY,
     "permission_to_enter": False,
+    "resident_asked": False,
 }
 _AUDITED = (
     "source",
+    "resident_asked",
     "title",
     "description",
     "category",
@@ -90,11 +92,13 @@ class NewTicket:
         inspection_row: Mapping[str, int] | None = None,
     ) -> NewTicket:
         """values: column values; one that is absent or None takes its default. stale_after_hours: the company's
-        threshold, needed for a resident's ticket."""
+        threshold, needed for a resident's ticket. author: a resident who asked staff for it makes it a resident's."""
         row = {**_BLANK, "updated_at": opened_at}
         row |= {name: value for name, value in values.items() if value is not None}
-        row |= {"company_id": company_id, "source": source, "created_at": opened_at}
-        quiet = staleness.staleness_from(source, row["status"], opened_at, stale_after_hours)
+        resident_asked = author == fields.RESIDENT
+        row |= {"company_id": company_id, "source": source, "resident_asked": resident_asked, "created_at": opened_at}
+        of_resident = staleness.is_of_resident(source, resident_asked)
+        quiet = staleness.staleness_from(of_resident, row["status"], opened_at, stale_after_hours)
         row["quiet_since"], row["stale_due_at"] = quiet
         return cls(row, author, inspection_row or {})
 
@@ -184,8 +188,7 @@ class TicketOpener:
             if stored is None:
                 raise
             return stored
-        is_of_resident = source == staleness.RESIDENT_SOURCE
-        hours = await stale_after_hours(self._database, company_id) if is_of_resident else 0
+        hours = await stale_after_hours(self._database, company_id) if author == fields.RESIDENT else 0
         values = {**values, **{name: getattr(place, name) for name in _PLACE}}
         ticket = NewTicket.of(company_id, source, await self._clocks.now(call), values, hours, author)
         photo_id = await self._comment_ids.next() if ticket.has_photo_of_author else None

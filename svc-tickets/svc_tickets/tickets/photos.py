@@ -50,8 +50,8 @@ class PhotoRequest:
             values |= dict.fromkeys(f"new_{name}" for name in (*staleness.COLUMNS, DOCUMENT, DOCUMENT_SHAPE))
             return Decision(201, encode(self.renderer.record(ticket)), {}, values)
         at = after(self.clock(), ticket[_AT["updated_at"]])
-        source, its_status = ticket[_AT["source"]], ticket[_AT["status"]]
-        quiet = staleness.staleness_from(source, its_status, at, row["stale_after_hours"])
+        its_status, hours = ticket[_AT["status"]], row["stale_after_hours"]
+        quiet = staleness.staleness_from(row["of_resident"], its_status, at, hours)
         ticket[_AT["photo_url"]], ticket[_AT["updated_at"]] = self.photo_url, at
         ticket[_VERSION] += 1
         values |= {"new_version": ticket[_VERSION], "new_updated_at": at}

@@ -140,8 +140,9 @@ class StatusRequest:
         ticket[_AT["updated_at"]], ticket[_VERSION] = decided.at, decided.version
         for name, value in decided.state().items():
             ticket[_AT[name]] = value
-        source, hours = ticket[_AT["source"]], row["stale_after_hours"]
-        columns = decided.state() | staleness.staleness_from(source, decided.after.status, decided.at, hours)._asdict()
+        of_resident, hours = row["of_resident"], row["stale_after_hours"]
+        quiet = staleness.staleness_from(of_resident, decided.after.status, decided.at, hours)
+        columns = decided.state() | quiet._asdict()
         rendered = self.renderer.columns(ticket)
         columns |= {"version": decided.version, "updated_at": decided.at} | rendered
         values |= {f"new_{name}": value for name, value in columns.items()}

@@ -34,7 +34,7 @@ class StaleTickets(Announcer):
     def _announcement(self, row: Record, now: datetime.datetime, clock: datetime.datetime) -> Announcement:
         """Uses the current policy: if it now allows more hours, the ticket becomes due later instead."""
         quiet_since, hours = row["quiet_since"], row["stale_after_hours"]
-        due = staleness.stale_due_at(row["source"], row["status"], quiet_since, hours)
+        due = staleness.stale_due_at(row["of_resident"], row["status"], quiet_since, hours)
         is_stale = due is not None and due <= now
         if is_stale:
             due = staleness.next_stale_due_at(quiet_since, hours, now)

@@ -61,6 +61,9 @@ ticket = Table(
     Column("cancellation_reason_code", Text),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    # Whether staff opened the ticket because a resident asked, for example on the phone. A server default, so a create
+    # over the API does not insert it.
+    Column("resident_asked", Boolean, nullable=False, server_default=text("false")),
     # The administrator who minted the API key that opened the ticket; null for other sources.
     Column("created_by_administrator_id", BigInteger),
     # quiet_since: when staff or a vendor last worked on the ticket. stale_due_at: when the quiet will have lasted too

@@ -45,7 +45,7 @@ WITH mine AS (
         (SELECT min(c.created_at) FROM ticket_comment AS c WHERE c.company_id = mine.company_id
             AND c.ticket_id = mine.id AND c.author IN ('staff', 'vendor')),
         (SELECT min(occurred_at) FROM history WHERE ticket_id = mine.id)
-    ) AS answered_at FROM mine WHERE source NOT IN ('staff', 'inspection')
+    ) AS answered_at FROM mine WHERE resident_asked OR source NOT IN ('staff', 'inspection')
 )
 SELECT to_char(month, 'YYYY-MM') AS month,
     (SELECT count(*) FROM mine WHERE date_trunc('month', created_at AT TIME ZONE :zone) = month) AS opened,

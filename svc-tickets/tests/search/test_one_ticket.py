@@ -140,7 +140,7 @@ async def test_the_timeline_has_each_thing_once_newest_first(client: Any, compan
         (COMMENT, "resident", "When?", "", ""),
         (CHANGE, "", "", "", ""),
         (PHOTO, "resident", "https://photos.test/before.jpg", "", ""),
-        (OPENED, "", "resident_portal", "", ""),
+        (OPENED, "resident", "staff", "", ""),
     ]
     assert {entry.actor for entry in timeline.entries} == {f"staff:{company.id}"}
     assigned, taken = ([(c.field, c.before, c.after) for c in timeline.entries[n].changes] for n in (7, 1))

@@ -67,22 +67,22 @@ def test_a_vendor_on_hold_keeps_what_it_has_and_gets_nothing_new(
 
 
 @given(
-    source=st.sampled_from(fields.SOURCES),
+    of_resident=st.booleans(),
     status=st.sampled_from(fields.STATUSES),
     author=st.sampled_from(fields.AUTHORS),
     hours=st.integers(1, 8760),
 )
 def test_staff_and_vendors_break_the_silence_and_residents_do_not(
-    source: str, status: str, author: str, hours: int
+    of_resident: bool, status: str, author: str, hours: int
 ) -> None:
-    columns = staleness.staleness_after(author, source, status, NOW, hours)
+    columns = staleness.staleness_after(author, of_resident, status, NOW, hours)
     if author == "resident":
         assert columns is None
         return
-    is_of_resident, closed = source == "resident_portal", status in ("Completed", "Cancelled")
-    due = NOW + datetime.timedelta(hours=hours) if is_of_resident and not closed else None
+    closed = status in ("Completed", "Cancelled")
+    due = NOW + datetime.timedelta(hours=hours) if of_resident and not closed else None
     assert columns is not None
-    assert columns._asdict() == {"quiet_since": NOW if is_of_resident else None, "stale_due_at": due}
+    assert columns._asdict() == {"quiet_since": NOW if of_resident else None, "stale_due_at": due}
 
 
 @given(title=st.text(max_size=400), category=st.text(max_size=9), priority=st.text(max_size=9))

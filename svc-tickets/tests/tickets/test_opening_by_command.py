@@ -39,7 +39,7 @@ async def test_a_resident_opens_a_ticket_of_a_unit_with_all_fields(client: Any, 
     assert {name: ticket[name] for name in fields} == fields
     assert ticket["unit"] == {"id": 100, "name": "Unit 1A", "external_id": "U1"} and ticket["unit_number"] == "1A"
     assert ticket["property"] == {"id": 10, "name": "Elm Court", "external_id": "P10"}
-    assert (ticket["source"], ticket["status"]) == ("resident_portal", "Open")
+    assert (ticket["source"], ticket["status"]) == ("staff", "Open") and "resident_asked" not in ticket
     assert ticket["created_at"] == ticket["updated_at"]
 
 
@@ -75,14 +75,18 @@ async def test_its_document_is_stored_as_that_of_the_api_is(client: Any, staff: 
         assert await database.value(Statement(text(f"{stored} {ticket['entity_id']}")))
 
 
-async def test_the_audit_log_says_who_opened_it_with_what(client: Any, administrator: Any, staff: Any) -> None:
-    ticket = await open_ticket(client, staff, unit_id=100, title="Tap drips")
+@pytest.mark.parametrize("opener", ["OPENER_STAFF", "OPENER_RESIDENT"])
+async def test_the_audit_log_says_who_opened_it_with_what(
+    client: Any, administrator: Any, staff: Any, opener: str
+) -> None:
+    ticket = await open_ticket(client, staff, unit_id=100, title="Tap drips", by=opener)
     after: dict[str, Any] = {
         "title": "Tap drips",
         "description": "",
         "category": "Plumbing",
         "priority": "Medium",
         "source": "staff",
+        "resident_asked": opener == "OPENER_RESIDENT",
     }
     after |= {"permission_to_enter": False, "property_id": 10, "unit_id": 100}
     assert await audited(client, administrator, "ticket", ticket["entity_id"]) == [

@@ -28,7 +28,7 @@ from testkit.services import RunningService
 
 from ..companies import Company, fired, import_filed, import_tickets, new_company, sweep, tell
 from .changing import SENT, change, opened, refusal_of, served
-from .commands import request_of
+from .commands import open_ticket, request_of, run_command
 
 HOUR = datetime.timedelta(hours=1)
 THRESHOLD = 72 * HOUR
@@ -164,6 +164,27 @@ async def test_a_change_of_status_over_the_api_ends_the_silence(client: Any, dat
     await change(client, ticket_id, SENT["Open"], who=company.caller)
     ((_, _, updated_at, quiet_since, due),) = await state_of(database, company)
     assert (quiet_since, due) == (updated_at, updated_at + THRESHOLD)
+
+
+async def test_a_ticket_that_staff_opened_because_a_resident_asked_is_watched_throughout(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    ticket = await open_ticket(client, company.staff, property_id=company.id, by="OPENER_RESIDENT")
+    ids = {"ticket_id": ticket["entity_id"]}
+    await open_ticket(client, company.staff, property_id=company.id)
+    # Each way on which a change sets the columns anew: over the API, and in the back office.
+    await change(client, ids["ticket_id"], SENT["On Hold"], who=company.caller)
+    await run_command(client, "AddTicketPhoto", company.staff, **ids, photo_url="https://photos.test/1.jpg")
+    of_resident, of_staff = await state_of(database, company)
+    assert of_resident[3:] == (of_resident[2], of_resident[2] + THRESHOLD) and of_staff[3:] == (None, None)
+    await sweep(service, of_resident[2] + THRESHOLD)
+    (event,) = await stale(database, company)
+    assert event.public.data == await served(client, ids["ticket_id"], company.caller)
+    assert json.loads(event.public.data)["source"] == "staff"
+    note = "The valve is new and it holds"
+    await run_command(client, "SetTicketStatus", company.staff, **ids, status="Completed", note=note)
+    assert [row[4] for row in await state_of(database, company)] == [None, None]
 
 
 async def test_a_ticket_that_no_resident_filed_keeps_no_watch(client: Any, database: Database) -> None:

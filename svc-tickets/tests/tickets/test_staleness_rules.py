@@ -17,16 +17,21 @@ HOUR = datetime.timedelta(hours=1)
 
 
 def test_only_open_tickets_of_residents_go_stale() -> None:
-    can = {(source, status) for source in fields.SOURCES for status in fields.STATUSES}
+    can = {(of_resident, status) for of_resident in (True, False) for status in fields.STATUSES}
     can = {pair for pair in can if staleness.may_go_stale(*pair)}
-    assert can == {("resident_portal", status) for status in ("Open", "In Progress", "On Hold")}
+    assert can == {(True, status) for status in ("Open", "In Progress", "On Hold")}
+
+
+def test_a_resident_files_a_ticket_in_the_portal_or_by_asking_staff() -> None:
+    assert [source for source in fields.SOURCES if staleness.is_of_resident(source, False)] == ["resident_portal"]
+    assert staleness.is_of_resident("staff", True)
 
 
 @given(MOMENTS, THRESHOLDS)
 def test_it_is_due_when_the_threshold_has_passed(quiet_since: datetime.datetime, hours: int) -> None:
-    assert staleness.stale_due_at("resident_portal", "Open", quiet_since, hours) == quiet_since + hours * HOUR
-    assert staleness.stale_due_at("resident_portal", "Completed", quiet_since, hours) is None
-    assert staleness.stale_due_at("staff", "Open", quiet_since, hours) is None
+    assert staleness.stale_due_at(True, "Open", quiet_since, hours) == quiet_since + hours * HOUR
+    assert staleness.stale_due_at(True, "Completed", quiet_since, hours) is None
+    assert staleness.stale_due_at(False, "Open", quiet_since, hours) is None
 
 
 @given(MOMENTS, THRESHOLDS, st.timedeltas(datetime.timedelta(), datetime.timedelta(days=2000)))
@@ -52,7 +57,7 @@ def test_a_sweep_announces_once_all_that_passed_since_the_last(
     quiet_since: datetime.datetime, hours: int, steps: list[datetime.timedelta]
 ) -> None:
     """At any rhythm, sweeps announce as often as they find that a new multiple has passed."""
-    due = staleness.stale_due_at("resident_portal", "Open", quiet_since, hours)
+    due = staleness.stale_due_at(True, "Open", quiet_since, hours)
     now, seen, fired, expected = quiet_since, 0, 0, 0
     for step in steps:
         now += step
@@ -74,16 +79,16 @@ def test_a_threshold_that_is_let_pass_makes_the_ticket_due_at_once_and_again_a_t
     quiet_since, due = staleness.threshold_passed(opened_at, hours, now)
     assert quiet_since is not None and quiet_since <= opened_at and due == now
     # As the sweep finds it: see StaleTickets.
-    assert (staleness.stale_due_at("resident_portal", "Open", quiet_since, hours) or now) <= now
+    assert (staleness.stale_due_at(True, "Open", quiet_since, hours) or now) <= now
     assert now < staleness.next_stale_due_at(quiet_since, hours, now) <= now + hours * HOUR
 
 
-@pytest.mark.parametrize("source", fields.SOURCES)
+@pytest.mark.parametrize("of_resident", [True, False])
 @pytest.mark.parametrize("status", fields.STATUSES)
-def test_only_a_residents_open_ticket_lets_its_threshold_pass(source: str, status: str) -> None:
-    if source == "resident_portal" and status not in ("Completed", "Cancelled"):
-        staleness.check_may_go_stale(source, status)
+def test_only_a_residents_open_ticket_lets_its_threshold_pass(of_resident: bool, status: str) -> None:
+    if of_resident and status not in ("Completed", "Cancelled"):
+        staleness.check_may_go_stale(of_resident, status)
     else:
         with pytest.raises(Refusal) as refused:
-            staleness.check_may_go_stale(source, status)
+            staleness.check_may_go_stale(of_resident, status)
         assert (refused.value.status, refused.value.code) == (422, "invalid_request")

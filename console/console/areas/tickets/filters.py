@@ -42,6 +42,14 @@ SOURCES = {
     "import": _("an import"),
 }
 TEXT_MAX = 200
+
+
+def reported_by(source: str, resident_asked: bool) -> str:
+    """Who reported a ticket, within a sentence. resident_asked: whether staff opened it because a resident asked."""
+    words = SOURCES.get(source, source)
+    return _("%(source)s, a resident asked") % {"source": words} if resident_asked else words
+
+
 _IDS = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
 _ASSIGNMENT = {"assignee": ("assignee_id", "has_assignee"), "vendor": ("vendor_id", "has_vendor")}
 

@@ -134,7 +134,7 @@ def _tabs(
 async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Response:
     header = (
         "id", "number", "title", "status", "priority", "category", "property", "unit", "asset", "assignee", "vendor",
-        "opened_at", "closed_at", "quiet_since", "stale_from", "source", "external_id",
+        "opened_at", "closed_at", "quiet_since", "stale_from", "source", "resident_asked", "external_id",
     )  # fmt: skip
     rows: list[Sequence[object]] = []
     for page in await _of_csv(context, search):
@@ -144,7 +144,7 @@ async def _csv(context: PageContext, search: filters.TicketSearch) -> web.Respon
             rows.append(
                 (ticket.ticket_id, number, ticket.title, ticket.status, ticket.priority, ticket.category,
                  ticket.property_name, ticket.unit_name, ticket.asset_name, ticket.assignee_name, ticket.vendor_name,
-                 *stamps, ticket.source, ticket.external_id)
+                 *stamps, ticket.source, "yes" if ticket.resident_asked else "no", ticket.external_id)
             )  # fmt: skip
     return csv_files.answer("tickets", header, rows)
 
@@ -215,7 +215,7 @@ async def _ticket_page(context: PageContext, forms: actions.TicketForms, status:
         "tickets/ticket.html", status, here=HERE, details=details, ticket=ticket, timeline=timeline, entries=entries,
         narrowed=narrowed, names=names, of_unit=of_unit, of_asset=of_asset, panels=[board, vendor],
         history=[audit, events],
-        closed=is_closed(ticket), unit_path=unit_path(context, ticket), sources=filters.SOURCES, kinds=_KINDS,
+        closed=is_closed(ticket), unit_path=unit_path(context, ticket), reported_by=filters.reported_by, kinds=_KINDS,
         shown_photos=shown_photos(context, details), is_elsewhere=links.of_another_site,
         host=links.host_of, older=_older(context, timeline),
         reason=REASONS.get(details.cancellation_reason_code, details.cancellation_reason_code), reasons=REASONS,

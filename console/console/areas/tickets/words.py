@@ -30,6 +30,7 @@ FIELDS = {
     "external_id": _("external ID"),
     "permission_to_enter": _("permission to enter"),
     "preferred_access_time": _("preferred access time"),
+    "resident_asked": _("asked by a resident"),
     "quiet_since": _("time of last activity"),
     "room_instance": _("which room"),
 }

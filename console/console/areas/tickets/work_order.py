@@ -65,7 +65,7 @@ async def show_several(context: PageContext) -> web.StreamResponse:
 
 def _page(context: PageContext, orders: Sequence[Order]) -> web.StreamResponse:
     return context.render(
-        "tickets/work_order.html", here=HERE, orders=orders, photos_max=PHOTOS_MAX, sources=filters.SOURCES
+        "tickets/work_order.html", here=HERE, orders=orders, photos_max=PHOTOS_MAX, reported_by=filters.reported_by
     )
 
 

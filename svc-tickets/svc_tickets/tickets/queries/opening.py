@@ -20,7 +20,7 @@ from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.rules import staleness
 
 _DOCUMENT = {t.ticket.c.document: true(), t.ticket.c.document_shape: names_are_current(schema.metadata)}
-_STALENESS = {t.ticket.c[name]: true() for name in staleness.COLUMNS}
+_OF_RESIDENTS = {t.ticket.c[name]: true() for name in ("resident_asked", *staleness.COLUMNS)}
 
 # A create over the API inserts the claim, the ticket and the event.
 CREATE_TICKET = CoalescingInsert(schema.idempotency, t.ticket, schema.outbox, only_if=_DOCUMENT)
@@ -28,7 +28,7 @@ CREATE_TICKET = CoalescingInsert(schema.idempotency, t.ticket, schema.outbox, on
 
 def _by_person(*tables: sa.Table) -> CoalescingInsert:
     """People open tickets of residents, too, which may go stale."""
-    return CoalescingInsert(schema.idempotency, *tables, only_if=_DOCUMENT | _STALENESS)
+    return CoalescingInsert(schema.idempotency, *tables, only_if=_DOCUMENT | _OF_RESIDENTS)
 
 
 _audited = (t.ticket, schema.outbox, schema.audit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Interval, and_, case, func, literal_column, select, text, update
+from sqlalchemy import BigInteger, ColumnElement, Interval, and_, case, func, literal_column, or_, select, text, update
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
@@ -20,10 +20,13 @@ _company_id = param("company_id", BigInteger)
 _default = text(str(STALE_AFTER_HOURS))
 _of_company = select(ticket_policy.c.stale_after_hours).where(ticket_policy.c.company_id == t.ticket.c.company_id)
 _threshold = func.coalesce(_of_company.scalar_subquery(), _default)
+# See `staleness.is_of_resident`.
+_of_resident = or_(t.ticket.c.resident_asked, t.ticket.c.source == literal_column(f"'{staleness.RESIDENT_SOURCE}'"))
+OF_RESIDENT = _of_resident.label("of_resident")
 # The threshold of a resident's ticket; the policy is not read for other tickets.
-THRESHOLD_OF_RESIDENTS = case(
-    (t.ticket.c.source == literal_column(f"'{staleness.RESIDENT_SOURCE}'"), _threshold), else_=_default
-).label("stale_after_hours")
+THRESHOLD_OF_RESIDENTS = case((_of_resident, _threshold), else_=_default).label("stale_after_hours")
+# The columns that the rules of staleness need, of a ticket that is changed.
+FACTS = (OF_RESIDENT, THRESHOLD_OF_RESIDENTS)
 
 
 def _restart() -> Statement:
@@ -115,10 +118,9 @@ SHOWN = TICKETS.add_columns(
     t.ticket.c.company_id.label("company_id"),
     t.ticket.c.id.label("ticket_id"),
     t.ticket.c.status.label("status"),
-    t.ticket.c.source.label("source"),
     t.ticket.c.updated_at.label("last_updated_at"),
     t.ticket.c.quiet_since.label("quiet_since"),
-    THRESHOLD_OF_RESIDENTS,
+    *FACTS,
 )
 
 # version and updated_at stay, because no rendered column changes.

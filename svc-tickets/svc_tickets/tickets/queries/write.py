@@ -34,8 +34,8 @@ from chassis.writes.idempotency import IdempotentWrite
 from svc_tickets import schema
 from svc_tickets.policy.queries import photo_required
 from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.queries import stale
 from svc_tickets.tickets.queries.read import SAME_TICKET, TICKETS
-from svc_tickets.tickets.queries.stale import THRESHOLD_OF_RESIDENTS
 from svc_tickets.tickets.rules import fields, staleness
 
 _company_id = param("company_id", BigInteger)
@@ -68,9 +68,7 @@ def _cancellation_notes() -> Label[str]:
 
 
 # The rendered columns, then those that the rules need.
-_ticket_to_change = TICKETS.add_columns(
-    PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS, _cancellation_notes(), NAMES_SEEN
-)
+_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, *stale.FACTS, _cancellation_notes(), NAMES_SEEN)
 
 # The policy may become another one while the ticket keeps its version.
 CHANGE_STATUS = CoalescingWrite(
@@ -88,7 +86,7 @@ CHANGE_STATUS = CoalescingWrite(
         DOCUMENT,
         DOCUMENT_SHAPE,
     ),
-    guards=(PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS),
+    guards=(PHOTO_REQUIRED, stale.THRESHOLD_OF_RESIDENTS),
     inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox, schema.audit),
     only_if={DOCUMENT_SHAPE: ConditionSeen(NAMES_SEEN, partial(names_are_current, schema.metadata))},
 )
@@ -106,7 +104,7 @@ _show_photo = (
 ADD_PHOTO = IdempotentWrite(
     schema.idempotency,
     t.ticket,
-    TICKETS.add_columns(THRESHOLD_OF_RESIDENTS).where(*SAME_TICKET),
+    TICKETS.add_columns(*stale.FACTS).where(*SAME_TICKET),
     inserts=(t.ticket_comment,),
     updates=(_show_photo,),
 )
@@ -139,7 +137,7 @@ EDITABLE = EditableTable(
 # The columns that the audit log records of a change.
 AUDITED = ("assignee_id", "vendor_id", "photo_url", *CORRECTED)
 EDITED = Statement(
-    TICKETS.add_columns(THRESHOLD_OF_RESIDENTS).where(
+    TICKETS.add_columns(*stale.FACTS).where(
         t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger)
     )
 )

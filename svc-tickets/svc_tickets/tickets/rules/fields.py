@@ -61,8 +61,8 @@ COMMENT, PHOTO = "comment", "photo"
 Author = Literal["staff", "vendor", "resident"]
 AUTHORS: tuple[str, ...] = get_args(Author)
 STAFF: Author = "staff"  # the author of comments on status changes
-# The source of a ticket opened in the back office, by the person who requested it.
-SOURCES_OF_OPENERS: dict[Author, Source] = {"staff": "staff", "resident": "resident_portal"}
+RESIDENT: Author = "resident"
+OPENERS: tuple[Author, ...] = (STAFF, RESIDENT)  # who asks for a ticket that staff open
 
 UNKNOWN_CATEGORY: Category = "Other"
 UNTITLED = "Failed at an inspection"

@@ -15,14 +15,19 @@ RESIDENT_SOURCE = "resident_portal"
 CLOSED = ("Completed", "Cancelled")
 
 
-def may_go_stale(source: str, status: str) -> bool:
+def is_of_resident(source: str, resident_asked: bool) -> bool:
+    """Whether a resident filed the ticket: in the portal, or by asking staff, who opened it."""
+    return resident_asked or source == RESIDENT_SOURCE
+
+
+def may_go_stale(of_resident: bool, status: str) -> bool:
     """True only for an open ticket that a resident filed."""
-    return source == RESIDENT_SOURCE and status not in CLOSED
+    return of_resident and status not in CLOSED
 
 
-def check_may_go_stale(source: str, status: str) -> None:
+def check_may_go_stale(of_resident: bool, status: str) -> None:
     """Raises Refusal 422 for a ticket that never goes stale as it is."""
-    if not may_go_stale(source, status):
+    if not may_go_stale(of_resident, status):
         message = "The ticket can't go stale: it is closed, or no resident filed it; name a resident's open ticket."
         raise invalid_request(message, "ticket_id", 422)
 
@@ -38,25 +43,25 @@ COLUMNS = Staleness._fields
 NEVER_STALE = Staleness(None, None)
 
 
-def staleness_from(source: str, status: str, at: datetime.datetime, stale_after_hours: int) -> Staleness:
-    """For a ticket that is opened, or that staff or a vendor worked on, at this instant. source, status: after that."""
-    if source != RESIDENT_SOURCE:
+def staleness_from(of_resident: bool, status: str, at: datetime.datetime, stale_after_hours: int) -> Staleness:
+    """For a ticket that is opened, or that staff or a vendor worked on, at this instant. status: after that."""
+    if not of_resident:
         return NEVER_STALE
-    return Staleness(at, stale_due_at(source, status, at, stale_after_hours))
+    return Staleness(at, stale_due_at(of_resident, status, at, stale_after_hours))
 
 
 def staleness_after(
-    author: str, source: str, status: str, at: datetime.datetime, stale_after_hours: int
+    author: str, of_resident: bool, status: str, at: datetime.datetime, stale_after_hours: int
 ) -> Staleness | None:
     """After a change by the author; None for a resident, whose changes have no effect."""
-    return None if author == "resident" else staleness_from(source, status, at, stale_after_hours)
+    return None if author == "resident" else staleness_from(of_resident, status, at, stale_after_hours)
 
 
 def stale_due_at(
-    source: str, status: str, quiet_since: datetime.datetime, stale_after_hours: int
+    of_resident: bool, status: str, quiet_since: datetime.datetime, stale_after_hours: int
 ) -> datetime.datetime | None:
     """When the ticket will have been quiet past the threshold; None if it can't go stale."""
-    return quiet_since + datetime.timedelta(hours=stale_after_hours) if may_go_stale(source, status) else None
+    return quiet_since + datetime.timedelta(hours=stale_after_hours) if may_go_stale(of_resident, status) else None
 
 
 def next_stale_due_at(
