@@ -33,13 +33,18 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js"))
 FILES = ("/imports/{import_id}/mapping", "/imports/{import_id}/rejects")  # downloads, not pages to look at
+# Pages that show little without a choice.
+CHOSEN = (
+    "/my-work?staff_id=8", "/turn-tasks/assign?task=32&task=33", "/tickets/work-orders?ticket=102&ticket=103",
+    "/tickets/bulk?ticket=102&ticket=103&do=assign",
+)  # fmt: skip
 WALKED = sorted(
     {
         path_of(page)
         for page in PAGES
         if page.method == "GET" and not page.path.startswith("/reset") and not page.path.endswith(("/pick", *FILES))
     }
-    | {"/nonsense", *(f"/imports/{n}" for n in (4, 5, 7, *range(12, 17)))}
+    | {"/nonsense", *CHOSEN, *(f"/imports/{n}" for n in (4, 5, 7, *range(12, 17)))}
 )
 LOOKS: dict[str, tuple[Literal["light", "dark"], int]] = {
     "light": ("light", 1360),
@@ -562,6 +567,9 @@ async def test_the_preview_of_a_notice_follows_the_typing_and_sends_nothing(
         await browser_tab.page.wait_for_url("**/notices/2")
         (request,) = stubs.called("catalog.NoticesService/UpdateNotice")
         assert (request.area, request.body) == ("Garage", "The gate stays open.")
+        await browser_tab.open("/notices/2/publish")
+        sentence = "Makeready does not contact residents. Print the notice and post it, or send it from your own system"
+        assert sentence in " ".join((await browser_tab.page.inner_text("main")).split())
     finally:
         await context.close()
 

@@ -514,7 +514,7 @@ async def test_the_audit_of_a_record_is_for_those_who_may_open_it(
     assert sorted(calls) == [("svc-catalog", "unit", 17), ("svc-occupancy", "unit", 17)]
     reply = await administrator.get("/audit/panel?kind=key&id=2")
     assert "Dana Adler · created" in reply.words and "Leasing sync" in reply.words
-    assert "Just now" not in (await staff.get("/")).words
+    assert "Recent activity" not in (await staff.get("/")).words
 
 
 async def test_the_first_page_counts_what_each_area_counts(administrator: Browser, stubs: Stubs) -> None:

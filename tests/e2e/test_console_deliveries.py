@@ -127,11 +127,11 @@ def test_what_is_selected_is_due_and_the_rest_stays_parked(story: Story) -> None
     browser, path = story.browser, story.path(MENDED)
     chosen = [story.event_id(title) for title in TITLES[1:3]]
     page = browser.get(f"{path}?state=parked")
-    assert page.text.count('type="checkbox"') == 3
+    assert page.text.count('name="event_id"') == 3
     assert "Select deliveries first" in browser.send(f"{path}/retry").words
     browser.get(f"{path}?state=parked")
     page = browser.send(f"{path}/retry", event_id=chosen)
-    assert "2 deliveries queued for the next sweep" in page.words and page.text.count('type="checkbox"') == 1
+    assert "2 deliveries queued for the next sweep" in page.words and page.text.count('name="event_id"') == 1
     story.sweep(LADDER_HOURS[-1])
     for title, attempts in zip(TITLES[1:], (7, 7, 6), strict=True):
         assert len(story.sent(MENDED, title)) == attempts
@@ -151,6 +151,7 @@ def test_a_waiting_delivery_is_attempted_beside_its_ladder(story: Story) -> None
     path = story.path(CLOSED, title)
     page = browser.get(path)
     assert "1 of 6 scheduled attempts" in page.words and "Next" in page.words
+    assert re.search(r"with the sweep at [^.]*:00 [ap]m ?\. “Attempt now” sends it right away", page.words), page.words
     due = re.search(r'class="next">.*?<time datetime="([^"]+)"', page.text, re.DOTALL)
     page = browser.send(f"{path}/attempt")
     assert "failed: 503" in page.words and "next scheduled attempt has not changed" in page.words

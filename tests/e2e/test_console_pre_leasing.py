@@ -85,7 +85,7 @@ def clash(person: Worker, work: Work, turn_path: str, comes: datetime.date, stay
     unit_path = urlsplit(work.record(f"/units/{unit_id}")["url"]).path
     for page in ("/", "/board?view=list&clashes=1", unit_path, turn_path):
         person.open(page)
-        assert sentence in person.words or f"stays until {long(stays)}" in person.words, page
+        assert sentence in person.words or f"Moving out {long(stays)}" in person.words, page
 
 
 def test_a_unit_is_let_ahead_and_taken_back(work: Work) -> None:  # noqa: F811

@@ -110,8 +110,8 @@ def test_links_lead_from_a_request_to_its_record_event_and_delivery_and_back(rea
     assert "POST /tickets" in reader.person.words and "ticket.created" in reader.person.words
     page.click("summary:has-text('Request body')")
     assert '"title": "[redacted string]"' in page.inner_text("[aria-label='Request body']")
-    page.click("summary:has-text('The answer')")
-    assert '"priority": "Medium"' in page.inner_text("[aria-label='The answer']")
+    page.click("summary:has-text('Response body')")
+    assert '"priority": "Medium"' in page.inner_text("[aria-label='Response body']")
     press(page.locator(f"main a[href='/tickets/{ticket}']"))
     assert "Call Ana" in reader.person.words
     page.go_back()

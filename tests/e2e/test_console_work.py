@@ -3,6 +3,7 @@ people at once, and a unit from the notice to the next move-in."""
 
 from __future__ import annotations
 
+import datetime
 import io
 import itertools
 import urllib.request
@@ -190,7 +191,7 @@ def test_a_technicians_day_on_a_phone(work: Work) -> None:
     person = work.person(who["email"], who["password"], **PHONE)
     person.fits()
     person.page.tap("nav.tabs-mobile >> text=My work")
-    person.page.wait_for_url("**/tickets?view=mine")
+    person.page.wait_for_url("**/my-work")
     person.fits()
     assert "guest bath" not in person.words
     person.open("/tickets?assignee=none")
@@ -204,7 +205,7 @@ def test_a_technicians_day_on_a_phone(work: Work) -> None:
     person.send(f"{path}/comment")
     assert f"{who['name']} · staff" in person.words and "On my way with a new cartridge." in person.words
     person.fits()
-    person.open("/tickets?view=mine")
+    person.open("/my-work")
     person.go("The tap of the guest bath drips")
     person.page.tap("#complete > summary")
     person.fill(**{"f-note": "Changed it"})
@@ -223,7 +224,7 @@ def test_a_technicians_day_on_a_phone(work: Work) -> None:
         person.fits()
 
 
-def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(work: Work) -> None:
+def test_a_ticket_of_a_company_that_wants_photos_gets_one_on_a_phone(work: Work) -> None:
     number = str(work.company.company_id)
     work.system.makeready("company", "update", number, "--photo-required")
     path = work.ticket("Dark stain below the sink")
@@ -249,30 +250,46 @@ def test_a_company_that_wants_photos_and_an_inspection_are_walked_on_a_phone(wor
         assert (image.format, image.size, dict(image.getexif())) == ("JPEG", (900, 1200), {})
     work.system.makeready("company", "update", number, "--no-photo-required")
 
+
+def test_an_inspection_has_a_template_and_photos_of_a_phone_which_its_ticket_has(work: Work) -> None:
+    boss, person = work.person(work.company.email), work.person(work.ada, **PHONE)
+    boss.open("/inspection-templates/new")
+    boss.fill(**{"f-name": "Winter", "f-rows": "Windows close\nSmoke alarm beeps"})
+    boss.go("Save")
     person.open("/inspections/new")
-    person.fill(**{"f-title": "Winter walk", "f-row": "Windows close\nSmoke alarm beeps"})
+    person.fill(**{"f-title": "Winter walk"})
     person.page.select_option("#f-property_id", label="Elm Court")
     person.fill(**{"f-scheduled_date": "2999-01-10"})
+    (template,) = (
+        words for words in person.page.locator("#f-template_id option").all_inner_texts() if "Winter" in words
+    )
+    person.page.select_option("#f-template_id", label=template)
     person.fits()
     person.go("Schedule inspection")
     inspection = person.path
     person.fits()
-    person.go("Walk it")
+    person.go("Start inspection")
     person.fits()
     person.go("Pass")
     assert "“Windows close” passed" in person.words and person.page.inner_text("h1") == "Smoke alarm beeps"
+    assert person.page.get_attribute("#photo", "capture") == "environment"
+    person.page.set_input_files("#photo", {"name": "IMG_2.jpg", "mimeType": "image/jpeg", "buffer": photo()})
+    person.go("Add photo")
     person.page.tap("#fail > summary")
     person.fill(**{"f-note": "Its battery is flat"})
     person.fits()
-    person.go("Record it and open a ticket")
+    person.go("Fail item and open ticket")
     assert "A ticket was opened" in person.words and "1 item failed" in person.words
     person.fits()
-    person.go("Complete the inspection")
+    person.go("Complete inspection")
     assert work.record(inspection)["status"] == "Completed"
     work.system.makeready("wait")  # svc-tickets opens it when it hears of the row
     person.open(inspection)
-    opened = [ticket["title"] for ticket in work.company.walk("/tickets") if ticket["source"] == "inspection"]
-    assert len(opened) == 1 and opened[0] in person.words
+    (opened,) = (ticket for ticket in work.company.walk("/tickets") if ticket["source"] == "inspection")
+    assert opened["title"] in person.words and "Smoke alarm beeps" in opened["title"]
+    path = urlsplit(opened["url"]).path
+    with urllib.request.urlopen(work.record(path)["photo_url"], timeout=60) as served, Image.open(served) as image:
+        assert image.size == (900, 1200)
 
 
 def test_a_resident_who_calls_is_found_and_the_ticket_is_about_the_unit(work: Work) -> None:
@@ -407,7 +424,7 @@ def handed_on_by_staff(work: Work, unit_id: int, day: str) -> None:
     card.locator("[name=task_type]").fill("Paint")
     card.locator("[name=scheduled_date]").fill(day)
     with person.page.expect_navigation():
-        card.locator("button").click()
+        card.locator("button.go").click()
     assert "task “Paint” added" in person.words and "ready date set to" in person.words
     card.locator("summary").click()
     card.locator("[name=unit_status]").select_option("Vacant Not Ready")
@@ -472,6 +489,64 @@ def test_from_the_notice_to_the_next_move_in_by_staff_alone(work: Work, receiver
     got = system.get(f"/turns/{opened['entity_id']}", work.company.key_for(scope="read"))
     check_same_as_get(last.body, got.body)
     assert b"ana@residents.example" not in last.body
+
+
+def test_a_standard_turn_takes_two_clicks_and_is_somebodys_work_by_day(work: Work) -> None:
+    """A manager adds the tasks of a template, each with who does it; a technician's phone has all their work."""
+    company, day = work.company, today()
+    company.import_rows("vendors", [{"external_id": "V1", "name": "Bright Paint"}])
+    company.import_rows("units", [{"external_id": "U8", "property": "P1", "name": "Unit U8"}])
+    dates = {"move_in_date": "2025-02-01", "move_out_date": (day - datetime.timedelta(days=1)).isoformat()}
+    company.import_rows("turns", [{"external_id": "T8", "unit": "U8", "unit_status": "Vacant Not Ready", **dates}])
+    hers = {"property": "P1", "assignee": "S1"}
+    far = {"external_id": "W1", "title": "Winter windows", "scheduled_date": "2999-01-10"}
+    company.import_rows("inspections", [far | hers])
+    due = (day + datetime.timedelta(days=1)).isoformat()
+    company.import_rows("pm-tasks", [{"external_id": "F1", "task_name": "Furnace filters", "due_date": due} | hers])
+    company.import_rows("tickets", [{"external_id": "K1", "title": "Gas smell", "category": "HVAC", **hers}])
+    work.system.makeready("wait")
+    (turn,) = (turn for turn in company.walk("/turns") if turn["external_id"] == "T8")
+
+    boss = work.person(company.email)
+    boss.open("/turn-templates/new")
+    boss.fill(**{"f-name": "Standard turn", "lines": "Trash-out, 1\nPaint, 2\nKeys"})
+    boss.go("Add template")
+    for task, who, name in (("Trash-out", "assignee", "Ada Okoro"), ("Paint", "vendor", "Bright Paint")):
+        boss.page.click(f"main .what a:has-text('{task}')")
+        boss.page.wait_for_url("**/tasks/*")
+        boss.page.select_option(f"#f-{who}_id", label=name)
+        boss.go("Save")
+        assert name in boss.words
+    boss.open("/board")
+    card = boss.page.locator("li.unit-card", has_text="Unit U8")
+    card.locator("summary").click()  # 1
+    with boss.page.expect_navigation():
+        card.locator("button", has_text="Standard turn").click()  # 2
+    boss.open(f"/turns/{turn['entity_id']}")
+    rows = [" ".join(row.split()) for row in boss.page.locator("#tasks tbody tr").all_inner_texts()]
+    expected = (("Trash-out", "Ada Okoro"), ("Paint", "Bright Paint"), ("Keys", "Unassigned"))
+    assert len(rows) == 3 and all(name in row and who in row for row, (name, who) in zip(rows, expected, strict=True))
+    boss.page.check("#tasks tr:has-text('Keys') input[name=task]")
+    boss.go("Assign selected")
+    boss.page.select_option("#f-assignee_id", label="Ada Okoro")
+    boss.go("Assign")
+    assert "Ada Okoro" in boss.page.inner_text("#tasks tr:has-text('Keys')")
+
+    ada = work.person(work.ada, **PHONE)
+    ada.open("/")
+    ada.page.tap("nav.tabs-mobile >> text=My work")
+    ada.page.wait_for_url("**/my-work")
+    ada.fits()
+    stretches = {
+        section.locator("h2").inner_text(): section.locator("li a.t").all_inner_texts()
+        for section in ada.page.locator("main section.card").all()
+    }
+    assert stretches["Today"] == ["Trash-out"] and stretches["Tomorrow"] == ["Furnace filters"]
+    assert "Keys" in stretches["No date"] and stretches["Later"] == ["Winter windows"]
+    assert "Gas smell" in [title for titles in stretches.values() for title in titles]
+    with ada.page.expect_navigation():
+        ada.page.locator("li.work-row", has_text="Trash-out").locator("button").tap()
+    assert ada.path == "/my-work" and "Trash-out" not in ada.page.locator("li a.t").all_inner_texts()
 
 
 def test_the_later_of_two_people_is_refused_with_what_is_true_now(work: Work) -> None:
