@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import partial
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode, urljoin
 
@@ -22,12 +23,12 @@ from console.kit.navigation import MENU
 from console.kit.panels import Included
 from console.kit.signing_in import SESSION_COOKIE
 from console.pages import PAGES
-from makeready.identity.v1 import identity_pb2
+from makeready.identity.v1 import identity_pb2, requests_pb2
 from testkit.patience import PATIENCE_SECONDS, eventually
 
 from .browsing import Browser, Tags
 from .samples import HOSTILE
-from .stubs import Stubs
+from .stubs import Stubs, ago
 
 VALUES = {
     "link": "good-link",
@@ -515,6 +516,53 @@ async def test_the_audit_of_a_record_is_for_those_who_may_open_it(
     reply = await administrator.get("/audit/panel?kind=key&id=2")
     assert "Dana Adler · created" in reply.words and "Leasing sync" in reply.words
     assert "Recent activity" not in (await staff.get("/")).words
+
+
+async def test_the_audit_log_has_each_write_of_a_key_once_in_the_order_of_time(
+    administrator: Browser, stubs: Stubs
+) -> None:
+    # A look into the request log ends at an id, which is its instant, though no write was met on the way.
+    written = [ago(minutes=minutes) for minutes in (1, 200, 5000)]
+    looks = [ago(minutes=100).ToMicroseconds(), ago(minutes=3500).ToMicroseconds(), 0]
+
+    def list_requests(request: Any, _who: Any) -> Any:
+        before = request.before_id if request.HasField("before_id") else 2**62
+        ends = next(end for end in looks if end < before)
+        page = requests_pb2.ListRequestsResponse(next_before_id=ends or None)
+        for at in written:
+            if request.writes and ends <= at.ToMicroseconds() < before:
+                page.requests.add(
+                    id=at.ToMicroseconds(), requested_at=at, key_id=1, method="PATCH", address="203.0.113.9",
+                    path=f"/tickets/{at.ToMicroseconds()}", entity_type="ticket", entity_id=17,
+                )  # fmt: skip
+        return page
+
+    stubs.answers["identity.RequestLogService/ListRequests"] = list_requests
+    seen: list[str] = []
+    path = "/audit"
+    while path:
+        page = await administrator.get(path)
+        seen += re.findall(r'<tr><td class="nw age">.*?<code>([^<]*)</code>', page.text, re.DOTALL)
+        path = unescape(re.search(r'<a href="([^"]*)">Older', page.text)[1]) if ">Older<" in page.text else ""  # type: ignore[index]
+    patched = [f"PATCH /tickets/{at.ToMicroseconds()}" for at in written]
+    actions = ["key.minted", "company.updated", patched[1], "administrator.created", HOSTILE, "ticket.created"]
+    assert list(map(unescape, seen)) == [patched[0], *actions, patched[2]]
+
+
+async def test_the_audit_log_is_filtered_by_names(administrator: Browser, stubs: Stubs) -> None:
+    def asked() -> set[str]:
+        return {call.request.actor for call in stubs.calls if "ListAudit" in call.rpc}
+
+    for words, actor in (("deshawn", "staff:8"), ("Dana Adler", "administrator:1"), ("demo read", "api_key:1")):
+        stubs.calls.clear()
+        reply = await administrator.get(f"/audit?{urlencode({'actor': words})}")
+        assert asked() == {actor}
+    assert 'value="demo read" placeholder' in (await administrator.get("/audit?actor=api_key:1")).text
+    stubs.calls.clear()
+    reply = await administrator.get("/audit?actor=de")
+    assert "matches more than one" in reply.words and 'href="/audit?actor=staff%3A8"' in reply.text and not asked()
+    reply = await administrator.get("/audit?actor=Zebulon")
+    assert "No person and no API key has a name with “Zebulon”." in reply.words and not asked()
 
 
 async def test_the_first_page_counts_what_each_area_counts(administrator: Browser, stubs: Stubs) -> None:

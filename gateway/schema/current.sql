@@ -562,6 +562,8 @@ CREATE INDEX request_refused ON ONLY public.request USING btree (company_id, id)
 
 CREATE INDEX request_request_id ON ONLY public.request USING btree (request_id);
 
+CREATE INDEX request_written ON ONLY public.request USING btree (company_id, id) WHERE ((method <> ALL (ARRAY['GET'::text, 'HEAD'::text])) AND (status < 400));
+
 CREATE INDEX session_ends ON public.session USING btree (ends_at);
 
 CREATE INDEX session_of_account ON public.session USING btree (account_id, id);

@@ -184,6 +184,33 @@ async def test_the_record_of_a_write_comes_from_its_answer(log: RequestLog, data
     assert '"ticket",9007' in (await stored(database, company))[0]["details"]
 
 
+async def test_the_writes_to_a_record_are_found(
+    log: RequestLog, database: Database, operator: Operator, company_id: int
+) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    writes: list[tuple[str, int, str, int]] = [
+        ("PATCH", 200, "ticket", 17), ("PATCH", 422, "ticket", 17), ("GET", 200, "ticket", 17),
+        ("PATCH", 200, "ticket", 170), ("POST", 201, "turn", 17), ("PATCH", 200, "ticket", 17),
+    ]  # fmt: skip
+    for number, (method, status, kind, record_id) in enumerate(writes):
+        begins = b'{"schema_version":1,"entity_type":"%s","entity_id":%d,' % (kind.encode(), record_id)
+        at = (now + datetime.timedelta(seconds=number)).timestamp()
+        log._waiting.append(answered(company_id, number, status, method=method, reply_begins=begins, requested_at=at))
+    await log.store()
+
+    async def numbers(**fields: Any) -> list[int]:
+        return [int(row.request_id[12:], 16) for row in await listed(operator, company_id, writes=True, **fields)]
+
+    assert await numbers() == [5, 4, 3, 0]
+    assert await numbers(entity_type="ticket") == [5, 3, 0]
+    assert await numbers(entity_type="ticket", entity_id=17) == [5, 0]
+    assert await numbers(request_id=f"{company_id:012x}{3:012x}") == [3] and await numbers(key_id=8) == []
+    between = pb.ListRequestsRequest()
+    between.since.FromDatetime(now + datetime.timedelta(seconds=1))
+    between.until.FromDatetime(now + datetime.timedelta(seconds=5))
+    assert await numbers(since=between.since, until=between.until) == [4, 3]
+
+
 async def test_a_part_whose_answer_was_lost_is_stored_once(
     log: RequestLog, database: Database, company: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

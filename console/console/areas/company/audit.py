@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import heapq
+import itertools
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
@@ -21,12 +25,25 @@ from console.kit.names import Names, names_of
 from console.kit.records import Record
 from console.kit.texts import _
 from makeready.common.v1 import audit_pb2 as pb
+from makeready.identity.v1 import administrators_pb2, identity_pb2, requests_pb2, staff_commands_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 
 HERE = "Audit log"
 PATH = "/audit"
 LIST = "common.AuditService/ListAudit"
 SHOWS = (LIST, NAMES)
+REQUESTS = "identity.RequestLogService/ListRequests"
+ADMINISTRATORS = "identity.AdministratorsService/ListAdministrators"
+STAFF_LIST = "identity.StaffCommandsService/ListStaff"
+KEYS = "identity.KeysService/ListKeys"
+WITH_KEYS = (*SHOWS, REQUESTS, ADMINISTRATORS, STAFF_LIST, KEYS)
+API = "API"
+"""In place of a service: what keys wrote, which the request log has."""
+NAMED_MAX = 200
+MATCHES_SHOWN = 12
+_ACTOR = re.compile(r"(?:administrator|staff|api_key):[0-9]{1,18}|operator|gateway|svc-[a-z]+")
+# Kinds of records that the API names otherwise.
+_IN_API = {"meter": "utility_meter", "reading": "utility_reading"}
 EVENTS = "webhooks.AdministrationService/ListEvents"
 SHOWN, CSV_ROWS = 50, 200
 TEXT_MAX = 100
@@ -87,6 +104,10 @@ class Row:
     changes: Sequence[Change]
     path: str
     """The page of the record; empty if it has none."""
+    address: str = ""
+    """From where it came; empty if that is not kept."""
+    is_replay: bool = False
+    """Whether the answer to an earlier request was repeated, and nothing written."""
 
 
 def changes_of(entry: pb.AuditEntry) -> Sequence[Change]:
@@ -114,12 +135,10 @@ def _text(value: object) -> str | None:
 
 
 def merged(pages: Mapping[str, Sequence[pb.AuditEntry]], limit: int) -> list[tuple[str, pb.AuditEntry]]:
-    """The newest entries of all services. Of one service, they stay in its own order."""
-    entries = [
-        (service, index, entry) for service, page_entries in pages.items() for index, entry in enumerate(page_entries)
-    ]
-    entries.sort(key=lambda row: (-row[2].recorded_at.seconds, -row[2].recorded_at.nanos, row[0], row[1]))
-    return [(service, entry) for service, _, entry in entries[:limit]]
+    """The newest entries of all services. Of one service, they stay in its own order, which its ids have."""
+    each = ([(service, entry) for entry in page_entries] for service, page_entries in sorted(pages.items()))
+    entries = heapq.merge(*each, key=lambda row: (-row[1].recorded_at.seconds, -row[1].recorded_at.nanos))
+    return list(itertools.islice(entries, limit))
 
 
 def read_cursor(text: str) -> dict[str, int]:
@@ -127,7 +146,7 @@ def read_cursor(text: str) -> dict[str, int]:
     last_ids = {}
     for part in text[:200].split("_"):
         service, _, number = part.rpartition(".")
-        if service in SERVICES and number.isascii() and number.isdigit() and len(number) < 19:
+        if service in (*SERVICES, API) and number.isascii() and number.isdigit() and len(number) < 19:
             last_ids[service] = int(number)
     return last_ids
 
@@ -148,30 +167,123 @@ async def show_audit(context: PageContext) -> web.StreamResponse:
     filters = {name: context.query.get(name, "").strip()[:TEXT_MAX] for name in FILTERS}
     limit = CSV_ROWS if "csv" in context.query else SHOWN
     before = read_cursor(context.query.get("before", ""))
-    request, errors = _request(filters, context.wall.zone)
+    people, meant = await _actors_meant(context, filters["actor"])
+    request, errors = _request({**filters, "actor": next(iter(meant), "")}, context.wall.zone)
     request.limit = limit
-    panels: list[Panel[pb.ListAuditResponse]] = await together(
-        *(context.rpcs.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES)
-    )
-    pages = dict(zip(SERVICES, panels, strict=True))
-    newest = merged({service: page.entries for service, page in pages.items() if page.ok}, limit)
+    pages: Mapping[str, Panel[Any]] = {}
+    by_keys = None
+    if len(meant) == bool(filters["actor"]):
+        *panels, by_keys = await together(
+            *(context.rpcs.panel(LIST, _before(request, before.get(service)), service=service) for service in SERVICES),
+            _of_keys(context, request, before.get(API)),
+        )
+        pages = dict(zip(SERVICES, panels, strict=True))
+    entries = {service: page.entries for service, page in pages.items() if page.ok}
+    requests = {logged.id: logged for logged in (by_keys.requests if by_keys and by_keys.ok else ())}
+    looked_to = by_keys.next_before_id if by_keys and by_keys.ok and by_keys.HasField("next_before_id") else 0
+    total = sum(map(len, entries.values())) + len(requests)
+    if looked_to and len(requests) < limit:
+        # The log was not looked through further: what is older than that waits for the next page.
+        reached = datetime.datetime.fromtimestamp(looked_to / 1_000_000, datetime.UTC)
+        entries = {service: _since(reached, listed) for service, listed in entries.items()}
+    newest = merged({**entries, API: [_entry_of(logged) for logged in requests.values()]}, limit)
     names = await names_of(context.rpcs, _actors(newest))
-    rows = [
-        Row(service, entry, changes_of(entry), context.navigation.path_of(entry.subject, entry.subject_id))
-        for service, entry in newest
-    ]
+    rows = [_row(context, service, entry, requests) for service, entry in newest]
     if "csv" in context.query:
         return _csv(rows, names)
-    responses = [page.value for page in pages.values() if page.value is not None]
-    has_more = any(page.HasField("next_before_id") for page in responses)
-    has_more = has_more or sum(len(page.entries) for page in responses) > len(newest)
-    cursor = next_cursor(before, newest) if has_more else ""
+    has_more = total > len(newest) or any(page.HasField("next_before_id") for page in pages.values() if page.ok)
+    cursor = next_cursor(before, newest) if has_more or looked_to else ""
+    if looked_to and sum(service == API for service, _entry in newest) == len(requests):
+        cursor = next_cursor(read_cursor(cursor), [(API, pb.AuditEntry(id=looked_to))])
     older = links.with_query(PATH, {**filters, "before": cursor}) if cursor else ""
+    several = {actor: links.with_query(PATH, {**filters, "actor": actor}) for actor in meant[:MATCHES_SHOWN]}
+    away = [service for service, page in pages.items() if not page.ok]
     return context.render(
         "company/audit.html", here=HERE, rows=rows, names=names, filters=filters, errors=errors, older=older,
-        away=[service for service, page in pages.items() if not page.ok],
+        people=people, meant=meant, several=several if len(meant) > 1 else {}, unseen=len(meant) - len(several),
+        away=[*away, *([_("API keys")] if by_keys and not by_keys.ok else [])], API=API,
         csv_path=links.with_query(PATH, {**filters, "csv": 1}), later=bool(before),
     )  # fmt: skip
+
+
+async def _actors_meant(context: PageContext, text: str) -> tuple[Mapping[str, str], Sequence[str]]:
+    """The names of those who may have done something, by how entries spell them; and whom of them a filter means:
+    "staff:7", or the words of names."""
+    spelled = _ACTOR.fullmatch(text)
+    words = "" if spelled else text
+    keys = identity_pb2.ListKeysRequest(company_id=context.session.person.company_id, limit=NAMED_MAX)
+    listings = [staff_commands_pb2.ListStaffRequest(limit=NAMED_MAX, words=each) for each in dict.fromkeys(("", words))]
+    administrators, of_keys, *of_staff = await together(
+        context.rpcs.panel(ADMINISTRATORS, administrators_pb2.ListAdministratorsRequest()),
+        context.rpcs.panel(KEYS, keys),
+        *(context.rpcs.panel(STAFF_LIST, listing) for listing in listings),
+    )
+    people: dict[str, str] = {}
+    if administrators.ok:
+        people |= {
+            f"administrator:{row.administrator_id}": row.name or row.email for row in administrators.administrators
+        }
+    for page in of_staff:
+        people |= {f"staff:{row.staff_id}": row.name for row in page.staff} if page.ok else {}
+    while of_keys.ok:
+        people |= {f"api_key:{key.id}": key.name or key.prefix for key in of_keys.keys}
+        if not of_keys.HasField("next_after_id"):
+            break
+        keys.after_id = of_keys.next_after_id
+        of_keys = await context.rpcs.panel(KEYS, keys)
+    if spelled or not words:
+        return people, [spelled[0]] if spelled else []
+    each = words.casefold().split()
+    same = [actor for actor, name in people.items() if name.casefold().split() == each]
+    return people, same or [actor for actor, name in people.items() if all(word in name.casefold() for word in each)]
+
+
+async def _of_keys(context: PageContext, by: pb.ListAuditRequest, before_id: int | None) -> Panel[Any]:
+    """What keys wrote, of what the filters ask for."""
+    kind, _colon, number = by.actor.partition(":")
+    if by.actor and kind != "api_key":
+        return Panel(requests_pb2.ListRequestsResponse())
+    request = requests_pb2.ListRequestsRequest(
+        company_id=context.session.person.company_id, writes=True, limit=by.limit, before_id=before_id,
+        entity_type=_IN_API.get(by.subject, by.subject), request_id=by.request_id,
+        entity_id=by.subject_id if by.HasField("subject_id") else None, key_id=int(number) if number else None,
+    )  # fmt: skip
+    for name in ("since", "until"):
+        if by.HasField(name):
+            getattr(request, name).CopyFrom(getattr(by, name))
+    return await context.rpcs.panel(REQUESTS, request)
+
+
+def _entry_of(logged: requests_pb2.LoggedRequest) -> pb.AuditEntry:
+    """A request as an entry of its key."""
+    return pb.AuditEntry(
+        id=logged.id, recorded_at=logged.requested_at, actor=f"api_key:{logged.key_id}", request_id=logged.request_id,
+        action=f"{logged.method} {logged.path}", subject=logged.entity_type, subject_id=logged.entity_id,
+    )  # fmt: skip
+
+
+def _since(instant: datetime.datetime, entries: Sequence[pb.AuditEntry]) -> list[pb.AuditEntry]:
+    """The newest entries, up to the first one that is older than the instant."""
+    return list(itertools.takewhile(lambda entry: entry.recorded_at.ToDatetime(datetime.UTC) >= instant, entries))
+
+
+def _row(
+    context: PageContext, service: str, entry: pb.AuditEntry, requests: Mapping[int, requests_pb2.LoggedRequest]
+) -> Row:
+    path = context.navigation.path_of(entry.subject, entry.subject_id)
+    if service == API:
+        logged = requests[entry.id]
+        return Row(service, entry, [], path, logged.address, logged.is_replay)
+    # Of people, it is kept of each sign-in.
+    return Row(
+        service,
+        entry,
+        changes_of(entry),
+        path,
+        _text(_object(entry.after).get("address")) or ""
+        if entry.action in ("session.started", "sign_in.failed")
+        else "",
+    )
 
 
 async def panel(context: PageContext) -> web.StreamResponse:
@@ -331,6 +443,7 @@ def _csv(rows: Sequence[Row], names: Names) -> web.Response:
         "after",
         "request_id",
         "service",
+        "address",
     )
     return csv_files.answer(
         "audit-log",
@@ -338,7 +451,7 @@ def _csv(rows: Sequence[Row], names: Names) -> web.Response:
         (
             (row.entry.recorded_at.ToJsonString(), row.entry.actor, names[row.entry.actor].name, row.entry.action,
              row.entry.subject, row.entry.subject_id, row.entry.before.decode(errors="replace"),
-             row.entry.after.decode(errors="replace"), row.entry.request_id, row.service)
+             row.entry.after.decode(errors="replace"), row.entry.request_id, row.service, row.address)
             for row in rows
         ),
     )  # fmt: skip

@@ -15,9 +15,11 @@ from chassis.db.database import Database
 from chassis.db.partitions import DayTables
 from chassis.db.statements import Statement, sql
 from chassis.records.bodies import ID_MAX
-from gateway.identity.requests import rules
-from gateway.identity.requests.tables import request
+from gateway.identity.requests import records, rules
+from gateway.identity.requests.tables import WRITTEN, request
 
+NEVER = datetime.datetime(9999, 1, 1, tzinfo=datetime.UTC)
+_RECORD_TYPE, _RECORD_ID = map(records.Details.__struct_fields__.index, ("record_type", "record_id"))
 DAYS = DayTables(("request",), "id", rules.first_id, rules.day_of)
 _SHOWN = ("company_id", "api_key_id", "requested_at", "request_id", "method", "route", "status", "code", "details")
 _BODIES = ("request_body", "response_body")
@@ -72,6 +74,11 @@ class Filters(NamedTuple):
     request_id: str = ""
     but_route: str = ""
     """All but those of this route."""
+    writes: bool = False
+    """Only writes that succeeded."""
+    until: datetime.datetime = NEVER
+    record: tuple[str, int] = ("", 0)
+    """Only writes to records of this kind, to the one with this id; empty and 0: to all."""
 
 
 _TYPES: dict[str, Any] = {
@@ -88,6 +95,9 @@ _TYPES: dict[str, Any] = {
     "request_id": Text(),
     "but_route": Text(),
     "since": DateTime(timezone=True),
+    "until": DateTime(timezone=True),
+    "record_type": Text(),
+    "record_id": Text(),
 }
 
 
@@ -110,6 +120,9 @@ LEFT JOIN LATERAL (
     WHERE status BETWEEN :status_from AND :status_to AND requested_at >= :since
         AND (:code = '' OR code = :code) AND (:route = '' OR route = :route)
         AND (:request_id = '' OR request_id = :request_id) AND (:but_route = '' OR route <> :but_route)
+        AND requested_at < :until
+        AND (:record_type = '' OR details::json ->> {_RECORD_TYPE} = :record_type)
+        AND (:record_id = '' OR details::json ->> {_RECORD_ID} = :record_id)
     ORDER BY id {order} LIMIT :rows
 ) AS met ON true
 ORDER BY met.id {order}
@@ -118,16 +131,17 @@ ORDER BY met.id {order}
     return Statement(sql(text, **types))
 
 
+_REFUSED = "status >= 400"
 _PAGES = {
-    (order, of_key, refused, of_id): _page(
+    (order, of_key, outcome, of_id): _page(
         order,
         *["api_key_id = :key_id"] * of_key,
-        *["status >= 400"] * refused,
+        *[outcome] * bool(outcome),
         *["request_id = :request_id"] * of_id,
     )
     for order in ("ASC", "DESC")
     for of_key in (False, True)
-    for refused in (False, True)
+    for outcome in ("", _REFUSED, WRITTEN)
     for of_id in (False, True)
 }
 
@@ -142,7 +156,8 @@ class Page(NamedTuple):
 
 async def _read(database: Database, order: str, by: Filters, after: int, before: int, limit: int) -> Page:
     is_of_key = by.key_id is not None
-    statement = _PAGES[order, is_of_key, by.status[0] >= 400, bool(by.request_id)]
+    outcome = WRITTEN if by.writes else _REFUSED if by.status[0] >= 400 else ""
+    statement = _PAGES[order, is_of_key, outcome, bool(by.request_id)]
     values: dict[str, object] = {"key_id": by.key_id} if is_of_key else {}
     rows = await database.rows(
         statement,
@@ -158,6 +173,9 @@ async def _read(database: Database, order: str, by: Filters, after: int, before:
         request_id=by.request_id,
         but_route=by.but_route,
         since=by.since,
+        until=by.until,
+        record_type=by.record[0],
+        record_id=str(by.record[1] or ""),
         **values,
     )
     met = [row for row in rows if row["id"] is not None]
@@ -168,7 +186,10 @@ async def _read(database: Database, order: str, by: Filters, after: int, before:
 
 async def newest(database: Database, by: Filters, before_id: int, limit: int) -> Page:
     """Up to `limit` requests that were stored before the one with an id, the newest first."""
-    return await _read(database, "DESC", by, -1, before_id, limit)
+    after_id = max(rules.id_at(by.since) - rules.CLOCK_MICROSECONDS, -1)
+    return await _read(
+        database, "DESC", by, after_id, min(before_id, rules.id_at(by.until) + rules.LATE_MICROSECONDS), limit
+    )
 
 
 async def oldest(database: Database, by: Filters, after_id: int, limit: int) -> Page:

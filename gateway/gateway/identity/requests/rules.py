@@ -13,6 +13,8 @@ FOLLOWED_ROUTE = "/requests"
 """Its own requests are in the feed of requests only if they are asked for."""
 CLOCK_MICROSECONDS = 60_000_000
 """How far the clocks of a gateway and of the database may differ."""
+LATE_MICROSECONDS = 600_000_000
+"""How long after it came a request is stored at most."""
 SCANNED_MAX = 5000
 """Rows that a page looks at: a filter that few rows meet must not read a month of them."""
 

@@ -79,6 +79,8 @@ class RequestLogService:
         limit = request.limit if request.HasField("limit") else rules.PAGE
         if not 1 <= limit <= rules.PAGE_MAX:
             raise invalid_request(f"limit must be from 1 to {rules.PAGE_MAX}.", "limit")
+        if request.HasField("entity_id") and not request.entity_type:
+            raise invalid_request("entity_id needs an entity_type.", "entity_id")
         filters = queries.Filters(
             request.company_id,
             request.key_id if request.HasField("key_id") else None,
@@ -86,6 +88,10 @@ class RequestLogService:
             request.code,
             request.route,
             of_request(request, "since") or _EVER,
+            request.request_id,
+            writes=request.writes,
+            until=of_request(request, "until") or queries.NEVER,
+            record=(request.entity_type, request.entity_id),
         )
         await companies.administered_company(self.database, request.company_id, call)
         before_id = request.before_id if request.HasField("before_id") else ID_MAX

@@ -22,6 +22,9 @@ from sqlalchemy import (
 from chassis.db.belonging import to_no_company
 from gateway.identity.schema import metadata
 
+WRITTEN = "method <> ALL (ARRAY['GET', 'HEAD']) AND status < 400"
+"""Writes that succeeded."""
+
 request = Table(
     "request",
     metadata,
@@ -45,6 +48,7 @@ request = Table(
 )
 Index("request_of_key", request.c.company_id, request.c.api_key_id, request.c.id)
 Index("request_refused", request.c.company_id, request.c.id, postgresql_where=text("status >= 400"))
+Index("request_written", request.c.company_id, request.c.id, postgresql_where=text(WRITTEN))
 Index("request_request_id", request.c.request_id)
 
 # One row, whose lock the gateways' stores take in turn: ids become visible in their order.
