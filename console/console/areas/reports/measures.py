@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from console.kit.texts import _
+from console.kit.texts import _, ngettext
 from makeready.catalog.v1 import inspection_reports_pb2 as inspections_pb
 from makeready.occupancy.v1 import turn_reports_pb2 as turns_pb
 from makeready.tickets.v1 import ticket_reports_pb2 as tickets_pb
+
+
+def tickets(count: int) -> str:
+    return ngettext("%(num)s ticket", "%(num)s tickets", count) % {"num": f"{count:,}"}
+
+
+def turns(count: int) -> str:
+    return ngettext("%(num)s turn", "%(num)s turns", count) % {"num": f"{count:,}"}
+
+
+def turn_tasks(count: int) -> str:
+    return ngettext("%(num)s task", "%(num)s tasks", count) % {"num": f"{count:,}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,8 @@ class ReportView:
     """A report as a page. rpc, request: from which it comes. labels: the names of measures; groups: those of what the
     figures can be grouped by, the first one at first. columns: the measures of the table of groups, a duration as its
     median. headlines: the measures of the whole period. dated: the measure whose records a list shows by their day;
-    present: the one whose records a list shows as they are now."""
+    present: the one whose records a list shows as they are now. records: how many there are behind a duration, in
+    words, by measure; tickets where it is not said. sorts: by which measure the groups are sorted at first."""
 
     name: str
     title: str
@@ -43,6 +56,8 @@ class ReportView:
     headlines: Sequence[str]
     dated: str = ""
     present: str = ""
+    records: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
+    sorts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def groups_in_property(self) -> str:
@@ -147,6 +162,15 @@ TURNS = ReportView(
     {"property": _("Property"), "task_type": _("Task")},
     ("moved_out", "ready", "moved_in", "ready_to_move_in", "task_completed", "vacant"),
     ("moved_out", "ready", "notice_to_ready", "moved_in", "ready_to_move_in", "vacant"),
+    records={
+        "ready": turns,
+        "notice_to_ready": turns,
+        "moved_in": turns,
+        "ready_to_move_in": turns,
+        "not_ready": turns,
+        "down": turns,
+        "task_completed": turn_tasks,
+    },
 )
 INSPECTIONS = ReportView(
     "inspections",
@@ -168,6 +192,7 @@ INSPECTIONS = ReportView(
     {"property": _("Property"), "type": _("Type"), "item": _("Checklist item")},
     ("inspected", "inspections_passed", "inspections_failed", "items", "items_failed"),
     ("inspected", "inspections_passed", "inspections_failed", "items_failed"),
+    sorts={"item": "items_failed"},
 )
 REPORTS = (TICKETS, TURNS, INSPECTIONS, VENDORS)
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from chassis.refusals import Refusal
 from chassis.reports.records import COLUMNS, Report, ReportFigure, ReportGroup, ReportPeriod, rows_of
-from console.areas.reports.measures import QUESTIONS, REPORTS, ChartOf, ReportView
+from console.areas.reports.measures import QUESTIONS, REPORTS, ChartOf, ReportView, tickets
 from console.kit import charts, csv_files, lists
 from console.kit.calls import Panel, together
 from console.kit.context import PageContext
@@ -79,7 +79,8 @@ async def show(view: ReportView, context: PageContext) -> web.StreamResponse:
         return csv_files.answer(f"report-{view.name}-{report.from_month}-to-{report.to_month}", COLUMNS, table)
     of_properties = await context.rpcs.panel(view.rpc, _of_properties(view, report))
     is_of_present = f"{context.wall.now:%Y-%m}" == report.to_month
-    page = ReportPage(view, report, lists.chosen(context.query, "sort", view.columns), is_of_present=is_of_present)
+    sort = lists.chosen(context.query, "sort", view.columns) or view.sorts.get(group_by, "")
+    page = ReportPage(view, report, sort, is_of_present=is_of_present)
     return context.render(
         "reports/report.html", 400 if fault else 200, here=HERE, view=view, report=report, page=page, fault=fault,
         asks=asks, few=FEW, properties=_properties(of_properties), month_name=month_name,
@@ -143,6 +144,11 @@ def month_name(starts_on: datetime.date) -> str:
     return f"{starts_on:%b %Y}"
 
 
+def records(view: ReportView, figure: ReportFigure) -> str:
+    """How many records are behind a duration: "4 tickets"."""
+    return view.records.get(figure.measure, tickets)(figure.count)
+
+
 class ReportPage:
     """A report with what its page draws."""
 
@@ -185,7 +191,21 @@ class ReportPage:
         if figure.median is None:
             return ""
         longest = length(figure.p90, _unit(self.report, figure.measure))
-        return _("9 of 10 within %(length)s, of %(count)s") % {"length": longest, "count": f"{figure.count:,}"}
+        return _("9 of 10 within %(length)s · %(records)s") % {
+            "length": longest, "records": records(self.view, figure),
+        }  # fmt: skip
+
+    @property
+    def period(self) -> str:
+        """ "Dec 2025 to Nov 2026" """
+        first, last = (
+            month_name(datetime.date.fromisoformat(f"{month}-01"))
+            for month in (self.report.from_month, self.report.to_month)
+        )
+        return first if first == last else _("%(first)s to %(last)s") % {"first": first, "last": last}
+
+    def records(self, figure: ReportFigure) -> str:
+        return records(self.view, figure)
 
     def figure(self, group: ReportGroup, measure: str) -> ReportFigure:
         return _of(group.figures, measure)
@@ -241,6 +261,7 @@ class Drawn:
 
     def __init__(self, view: ReportView, report: Report, chart: ChartOf) -> None:
         self.title, self.measure, self.behind = chart.title, chart.measure, chart.behind
+        self.view = view
         self.id = f"{chart.behind}-{chart.measure}" if chart.behind else chart.measure
         self.label = chart.label or view.labels[chart.measure]
         self.behind_label = view.labels[chart.behind] if chart.behind else ""
@@ -289,8 +310,9 @@ class Drawn:
     def words(self, figure: ReportFigure) -> str:
         if figure.median is None:
             return _("no records")
-        words = _("median %(median)s, 9 of 10 within %(p90)s, of %(count)s") % {
-            "median": length(figure.median, self.unit), "p90": length(figure.p90, self.unit), "count": figure.count,
+        words = _("median %(median)s, 9 of 10 within %(p90)s, %(records)s") % {
+            "median": length(figure.median, self.unit), "p90": length(figure.p90, self.unit),
+            "records": records(self.view, figure),
         }  # fmt: skip
         return words if figure.count >= FEW else f"{words} ({_('few records')})"
 
