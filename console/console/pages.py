@@ -34,6 +34,7 @@ from console.areas.people import picking as people_picking
 from console.areas.places import assets, order, places, properties, units
 from console.areas.places import forms as place_forms
 from console.areas.places import picking as places_picking
+from console.areas.reports import integrations
 from console.areas.reports import measures as report_measures
 from console.areas.reports import pages as reports
 from console.areas.requests import pages as requests
@@ -264,6 +265,8 @@ PAGES = (
         Page("GET", report.path, reports.page_of(report), PEOPLE, (report.rpc,))
         for report in report_measures.REPORTS
     ),
+    Page("GET", integrations.API, integrations.api, ADMINISTRATORS, integrations.OF_API),
+    Page("GET", integrations.WEBHOOKS, integrations.webhooks, ADMINISTRATORS, integrations.OF_WEBHOOKS),
     # Portfolio
     # places
     Page("GET", "/places/found", places.search_hits, PEOPLE, (places.SEARCH,), panel="Places"),
