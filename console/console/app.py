@@ -28,6 +28,7 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import traces
 from console import config, files, pages
 from console.bulk_acts import BulkActs
+from console.first_steps import FirstSteps
 from console.imports.jobs import Jobs
 from console.imports.keeper import KEEPER, Keeper
 from console.kit import (
@@ -129,6 +130,7 @@ class Console:
             files=store,
             saved_views=SavedViews(self.keeper.open_database),
             bulk_acts=BulkActs(self.keeper.open_database),
+            first_steps=FirstSteps(self.keeper.open_database),
             key=signer.secret("console"),
         )
         self._purges = (

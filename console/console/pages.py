@@ -86,6 +86,7 @@ PAGES = (
     Page("POST", "/sign-out", entry.sign_out, EVERYBODY, due=True),
     Page("POST", "/confirm/passkey", entry.start_passkey, PEOPLE, due=True, is_secret=True),
     Page("GET", "/", home.home, PEOPLE, menu=("", home.HERE, "home"), on_device=True),
+    Page("POST", home.DISMISS_PATH, home.dismiss, ADMINISTRATORS),
     # saved views
     Page("POST", "/views", views.save, PEOPLE),
     Page("GET", "/views/{view_id}", views.show, PEOPLE),
@@ -270,6 +271,7 @@ PAGES = (
     # Portfolio
     # places
     Page("GET", "/places/found", places.search_hits, PEOPLE, (places.SEARCH,), panel="Places"),
+    Page("GET", "/places/home", places.home, ADMINISTRATORS, places.HOME, panel="Places"),
     Page("GET", order.PATH, order.panel, PEOPLE, order.RPCS, panel="Location"),
     Page("GET", places_picking.PATH, places_picking.pick, PEOPLE, places_picking.RPCS, panel="Places"),
     Page("GET", "/properties", properties.list_properties, PEOPLE, (places.SEARCH_PROPERTIES, places.COUNT),
@@ -345,6 +347,7 @@ PAGES = (
     Page("GET", people.PATH, people.list_staff, PEOPLE, (people.LIST,), menu=(PORTFOLIO, people.HERE, "people"),
          views=True),
     Page("GET", "/people/found", people.search_hits, PEOPLE, (people.LIST,), panel="Staff"),
+    Page("GET", "/people/home", people.home, ADMINISTRATORS, (people.LIST,), panel="Staff"),
     Page("GET", people_picking.PATH, people_picking.pick, PEOPLE, people_picking.RPCS, panel="Staff"),
     Page("GET", "/staff/new", people_forms.show_add, ADMINISTRATORS),
     Page("POST", "/staff/new", people_forms.add, ADMINISTRATORS, (people_forms.ADD,)),

@@ -105,6 +105,14 @@ default_view = sa.Table(
 )
 sa.Index("default_view_of", default_view.c.view_id)
 
+# A company whose first steps the first page shows no more: all are done, or an administrator has dismissed them.
+first_steps = sa.Table(
+    "first_steps",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("ended_at", TIME, nullable=False, server_default=CLOCK),
+)
+
 # What a person did to several records at once, for a day: Undo reads here what the records were before.
 bulk_act = sa.Table(
     "bulk_act",

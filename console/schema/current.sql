@@ -28,6 +28,11 @@ CREATE TABLE public.default_view (
     view_id bigint NOT NULL
 );
 
+CREATE TABLE public.first_steps (
+    company_id bigint NOT NULL,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE public.job (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -104,6 +109,9 @@ ALTER TABLE ONLY public.bulk_act
 
 ALTER TABLE ONLY public.default_view
     ADD CONSTRAINT default_view_pkey PRIMARY KEY (company_id, person, list);
+
+ALTER TABLE ONLY public.first_steps
+    ADD CONSTRAINT first_steps_pkey PRIMARY KEY (company_id);
 
 ALTER TABLE ONLY public.job
     ADD CONSTRAINT job_act UNIQUE (company_id, act);

@@ -447,7 +447,18 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
         _page("/hangs", hangs), _page("/loops", loops), _page("/other", shows, ADMINISTRATORS),
     ]  # fmt: skip
     nothing: Any = None
-    fixed = (environment(Statics()), Statics(), pages, lambda: NOW, Live(None), nothing, nothing, nothing, b"key")
+    fixed = (
+        environment(Statics()),
+        Statics(),
+        pages,
+        lambda: NOW,
+        Live(None),
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        b"key",
+    )
     site = Site("http://x", "", nothing, nothing, *fixed)
     page, session = _page("/units/{unit_id}", shows, panel=""), BrowserSession(lambda: NOW)
     context = PageContext(make_mocked_request("GET", "/units/17?a=1"), site, page, "id", session)

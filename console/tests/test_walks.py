@@ -10,6 +10,7 @@ from html import unescape
 from typing import Any
 from urllib.parse import urlencode, urljoin
 
+import asyncpg
 import pytest
 from markupsafe import Markup
 
@@ -152,6 +153,8 @@ QUERIES = {
     "/requests/panel": "request_id=5c1f0b8a5c1f0b8a5c1f0b8a",
     "/events/found": "q=nothing",
     "/places/found": "q=alder",
+    "/places/home": "",
+    "/people/home": "",
     "/units/panel": "property_id=1",
     "/assets/panel": "property_id=1",
     "/meters/panel": "property_id=1",
@@ -577,6 +580,45 @@ async def test_the_first_page_counts_what_each_area_counts(administrator: Browse
     assert reply.title == f"Good morning. {home.sentence(len(urgent))}"
     assert "Dana Adler created key “Leasing sync”" in reply.words
     assert any(f" {words} " in reply.words for words in HAPPENED.values()), "what integrations did stands there too"
+
+
+async def test_an_empty_company_has_first_steps_until_all_are_done(
+    stranger: Browser, administrator: Browser, staff: Browser, stubs: Stubs, database_url: str
+) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("DELETE FROM first_steps")
+    names = ["Properties", "Units", "Staff", "Vendors", "API key", "Webhook endpoint"]
+
+    async def steps(browser: Browser) -> list[str]:
+        """The first page's steps; "+" before one that is done."""
+        matches = home.STEP.finditer((await browser.get("/")).text)
+        return [
+            ("+" if step[1] else "") + re.sub(r".*<b>(.*?)</b>.*", r"\1", step[0], flags=re.DOTALL) for step in matches
+        ]
+
+    assert await steps(stranger) == names
+    words = (await stranger.get("/")).words
+    assert "0 of 6 done" in words and "No endpoints" in words and "All assigned" not in words
+    assert await steps(staff) == [] and "/places/home" not in {call.rpc for call in stubs.calls}
+    # Of two companies, the one that has everything sees none, also after its last key is gone.
+    assert await steps(administrator) == []
+    assert await connection.fetch("SELECT company_id FROM first_steps") == [(1,)]
+    stubs.calls.clear()
+    stubs.answers["identity.KeysService/ListKeys"] = identity_pb2.ListKeysResponse()
+    assert await steps(administrator) == []
+    assert not stubs.called("identity.StaffCommandsService/ListStaff"), "nothing more is asked for"
+    # A step whose part is missing is not done: nothing is stored.
+    await connection.execute("DELETE FROM first_steps")
+    stubs.slow.add("catalog.VendorDetailsService/CountVendors")
+    assert "+Properties" in await steps(administrator) and "+Vendors" not in await steps(administrator)
+    assert not await connection.fetch("SELECT company_id FROM first_steps")
+    stubs.slow.clear()
+    await stranger.get("/")
+    reply = await stranger.send("/first-steps/dismiss")
+    assert reply.status == 303 and await steps(stranger) == []
+    assert (await staff.post("/first-steps/dismiss", {"act": await staff.token("/first-steps/dismiss")})).status == 403
+    await connection.execute("DELETE FROM first_steps")
+    await connection.close()
 
 
 async def test_a_search_shows_what_each_area_found_and_opens_the_only_exact_hit(administrator: Browser) -> None:

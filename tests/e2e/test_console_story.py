@@ -230,6 +230,55 @@ def test_an_expired_key_is_refused_with_a_sentence_that_says_so(story: Story) ->
     assert "Expired" in person.words and person.page.locator("form[action$='/revoke']").count() == 0
 
 
+def test_an_administrator_takes_the_first_steps_of_an_empty_company(story: Story) -> None:
+    company = story.system.company("First Steps")
+    administrator = story.person(viewport={"width": 1360, "height": 900}).sign_in(company.email)
+    page = administrator.page
+    steps = page.locator(".first-steps > li")
+    done = page.locator(".first-steps > li.done b")
+
+    def take(link: str, action: str, **values: str) -> None:
+        """Goes from the first page to a step's form, sends it, and comes back."""
+        with page.expect_navigation():
+            page.click(f".first-steps a[href='{link}']")
+        administrator.fill(**values)
+        administrator.send(action)
+        administrator.open("/")
+
+    administrator.open("/")
+    assert steps.count() == 6 and done.all_inner_texts() == ["API key"], "the company has come with keys"
+    assert "1 of 6 done" in administrator.words and "All deliveries succeeded" not in administrator.words
+    assert not page.locator("a[href='/units/new']").count(), "a unit is in a property"
+    take("/properties/new", "/properties/new", **{"f-name": "Elm Court", "f-address": "1 Elm St"})
+    assert done.all_inner_texts() == ["Properties", "API key"]
+    with page.expect_navigation():
+        page.click(".first-steps a[href='/units/new']")
+    page.select_option("#f-property_id", label="Elm Court")
+    administrator.fill(**{"f-name": "101"})
+    with page.expect_navigation():  # the form's first button is the one that Enter presses
+        page.click("form[action='/units/new'] .btn.go")
+    administrator.open("/")
+    take("/staff/new", "/staff/new", **{"f-name": "Ada Okoro"})
+    assert done.all_inner_texts() == ["Properties", "Units", "Staff", "API key"]
+    # A file of vendors is read as one of vendors.
+    with page.expect_navigation():
+        page.click(".first-steps a[href='/imports/new?kind=vendors']")
+    vendors = {"name": "vendors.csv", "mimeType": "text/csv", "buffer": b"external_id,name\nV1,Elm Plumbing\n"}
+    page.set_input_files("#f-file", vendors)
+    administrator.send("/imports/new")
+    page.wait_for_selector("h1:has-text('Match the columns')")
+    assert "kind=vendors" in administrator.path
+    administrator.open("/")
+    take("/vendors/new", "/vendors/new", **{"f-name": "Elm Plumbing"})
+    assert "5 of 6 done" in administrator.words
+    # What one administrator dismisses, no other browser shows either.
+    administrator.send("/first-steps/dismiss")
+    assert "First steps dismissed." in page.inner_text("body") and not steps.count()
+    again = story.person().sign_in(company.email)
+    again.open("/")
+    assert "Good" in again.words and "First steps" not in again.words
+
+
 def test_an_unknown_page_is_404_for_everybody(story: Story) -> None:
     person = story.person()
     assert person.open("/nonsense") == 404

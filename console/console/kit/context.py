@@ -16,6 +16,7 @@ from multidict import MultiDict, MultiDictProxy
 
 from console.bulk_acts import BulkActs
 from console.files import Files
+from console.first_steps import FirstSteps
 from console.kit import calls, flash, form_tokens, links, live
 from console.kit.browser_session import BrowserSession
 from console.kit.flash import Flash, Undo
@@ -84,6 +85,7 @@ class Site:
     files: Files
     saved_views: SavedViews
     bulk_acts: BulkActs
+    first_steps: FirstSteps
     key: bytes
     """The console's own, which browsers' secrets are sealed with."""
 

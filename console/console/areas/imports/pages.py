@@ -18,6 +18,7 @@ from console.imports.keeper import KEEPER
 from console.imports.looking import Facts, guessed
 from console.kit import lists
 from console.kit.context import PageContext
+from console.kit.links import with_query
 from console.kit.serving import Streamed
 from console.kit.texts import _
 from console.kit.uploads import Upload
@@ -127,10 +128,16 @@ def _new(context: PageContext, error: str = "", field: str = "file") -> web.Resp
         here=HERE,
         error=error,
         field=field,
-        kinds=KINDS.values(),
+        kinds=[kind] if (kind := _kind(context)) else KINDS.values(),
+        kind=kind,
         sent=context.form,
         path=PATH,
     )
+
+
+def _kind(context: PageContext) -> Kind | None:
+    """The kind of record that the file is said to have; None: the columns tell."""
+    return KINDS.get((context.form or context.query).get("kind", ""))
 
 
 async def upload(context: PageContext) -> web.StreamResponse:
@@ -179,7 +186,8 @@ async def _take(context: PageContext, file: Upload, reading: Reading) -> web.Res
         if not size.bytes or not is_used:
             await context.site.files.delete(stored_as)
     context.request.app[KEEPER].wake()
-    return context.redirect(_path(job_id))
+    kind = _kind(context)
+    return context.redirect(with_query(_path(job_id), {"kind": kind.name if kind else ""}))
 
 
 class Size:

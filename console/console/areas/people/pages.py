@@ -83,6 +83,12 @@ async def _person(context: PageContext, status: int = 200, error: str = "", link
     )  # fmt: skip
 
 
+async def home(context: PageContext) -> web.StreamResponse:
+    """The first step: a member of the staff."""
+    page = await context.rpcs.call(LIST, pb.ListStaffRequest(limit=1))
+    return context.render("people/home.html", people=page.staff)
+
+
 async def search_hits(context: PageContext) -> web.StreamResponse:
     """The panel of the search. An external id that is just one person's leads there."""
     words = context.query.get("q", "")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from google.protobuf.message import Message
 
+from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.lists import record, words
 from console.kit.records import Record, record_of
@@ -16,6 +17,8 @@ from makeready.catalog.v1 import place_search_pb2 as pb
 
 SEARCH = "catalog.PlaceSearchService/SearchPlaces"
 SEARCH_PROPERTIES = "catalog.PlaceSearchService/SearchProperties"
+SEARCH_UNITS = "catalog.PlaceSearchService/SearchUnits"
+HOME = (SEARCH_PROPERTIES, SEARCH_UNITS)
 COUNT = "catalog.PlaceSearchService/CountPlaces"
 UNIT_STATUSES = ("Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down")
 VACANT = ("Vacant Not Ready", "Vacant Ready", "Down")
@@ -72,6 +75,15 @@ def levels_of(units: Sequence[pb.UnitRow], parts: pb.ListPlacesOfResponse) -> li
         )
         levels.setdefault(key, Level(unit.building.name, unit.floor.name)).units.append(unit)
     return [levels[key] for key in sorted(levels)]
+
+
+async def home(context: PageContext) -> web.StreamResponse:
+    """The first steps: a property and a unit."""
+    properties, units = await together(
+        context.rpcs.call(SEARCH_PROPERTIES, pb.SearchPropertiesRequest(limit=1)),
+        context.rpcs.call(SEARCH_UNITS, pb.SearchUnitsRequest(limit=1)),
+    )
+    return context.render("places/home.html", properties=properties.properties, units=units.units)
 
 
 async def search_hits(context: PageContext) -> web.StreamResponse:
