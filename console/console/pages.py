@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from console.areas.account import pages as account
 from console.areas.board import actions as board_actions
-from console.areas.board import assigning, endings, forgetting, notices_and_move_ins, residents, turn_templates
+from console.areas.board import bulk as task_bulk
+from console.areas.board import endings, forgetting, notices_and_move_ins, ordering, residents, turn_templates
 from console.areas.board import pages as board
 from console.areas.clock import pages as clock
 from console.areas.company import audit, sandboxes
@@ -135,11 +136,10 @@ PAGES = (
     Page("GET", "/board/home", board.home, PEOPLE, (board.BOARD, board.COUNTS, board.OPEN_TASKS), panel="Turn board"),
     Page("GET", board.TURNS_PATH, board.list_turns, PEOPLE, (board.TURNS,), views=True),
     Page("GET", "/turns/{turn_id}", board.show_turn, PEOPLE, (board.TURN, board.UNIT, board.TASKS, board.TEMPLATES)),
-    Page("POST", "/turns/{turn_id}/order", assigning.order, PEOPLE, (assigning.ORDER, board.TASKS)),
-    Page("GET", board.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS), views=True),
-    Page("GET", assigning.ASSIGN_PATH, assigning.show_assign, PEOPLE, (board.TASK,)),
-    Page("POST", assigning.ASSIGN_PATH, assigning.assign, PEOPLE, (board.TASK, board_actions.UPDATE_TASK)),
-    Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (board.TASK,), on_device=True),
+    Page("POST", "/turns/{turn_id}/order", ordering.order, PEOPLE, (ordering.ORDER, board.TASKS)),
+    Page("GET", task_bulk.TASKS_PATH, board.list_tasks, PEOPLE, (board.OPEN_TASKS, board.COUNTS), views=True),
+    *bulk(task_bulk.RECORDS, task_bulk.TASK),
+    Page("GET", "/turn-tasks/{task_id}", board.show_task, PEOPLE, (task_bulk.TASK,), on_device=True),
     Page("GET", "/residents/contacts", board.contacts, PEOPLE, (board.RESIDENCIES,), panel="Residents"),
     Page("GET", "/residents/found", residents.search_hits, PEOPLE, (residents.SEARCH,), panel="Residents"),
     Page("GET", opening.CALLERS_PATH, residents.callers, PEOPLE, (residents.SEARCH,), panel="Residents"),
@@ -148,12 +148,12 @@ PAGES = (
     Page("GET", "/board/units/{unit_id}", board_actions.show_card, PEOPLE, board_actions.SHOWS),
     Page("POST", "/board/units/{unit_id}", board_actions.save_card, PEOPLE, board_actions.PLANS),
     Page("POST", "/turn-tasks/{task_id}/complete", board_actions.complete_task, PEOPLE,
-         (board_actions.COMPLETE_TASK, board.TASK), on_device=True),
+         (board_actions.COMPLETE_TASK, task_bulk.TASK), on_device=True),
     Page("POST", "/turn-tasks/{task_id}/cancel", board_actions.cancel_task, PEOPLE,
-         (board_actions.CANCEL_TASK, board.TASK)),
-    Page("GET", "/turn-tasks/{task_id}/change", board_actions.show_change, PEOPLE, (board.TASK,)),
+         (board_actions.CANCEL_TASK, task_bulk.TASK)),
+    Page("GET", "/turn-tasks/{task_id}/change", board_actions.show_change, PEOPLE, (task_bulk.TASK,)),
     Page("POST", "/turn-tasks/{task_id}/change", board_actions.change_task, PEOPLE,
-         (board_actions.UPDATE_TASK, board.TASK)),
+         (task_bulk.UPDATE_TASK, task_bulk.TASK)),
     Page("GET", "/units/{unit_id}/notice", notices_and_move_ins.show_notice, PEOPLE, (board.UNIT,)),
     Page("POST", "/units/{unit_id}/notice", notices_and_move_ins.add_notice, PEOPLE,
          (notices_and_move_ins.NOTICE, board.UNIT)),

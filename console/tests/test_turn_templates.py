@@ -112,26 +112,39 @@ async def test_two_clicks_on_a_card_add_the_tasks_of_a_template(staff: Browser, 
     assert (request.turn_id, request.template_id) == (5, 8)
 
 
-async def test_ticked_tasks_are_assigned_and_the_reason_stands_beside_each_refused_one(
+async def test_ticked_tasks_are_assigned_and_undone_and_the_reason_stands_beside_each_refused_one(
     staff: Browser, stubs: Stubs
 ) -> None:
     def update(request: Any, _who: Any) -> Any:
         if request.task_id == 33:
-            raise Refusal(422, "invalid_request", "The vendor is on hold and gets no new work.", "vendor_id")
+            raise Refusal(422, "invalid_request", "The vendor is on hold and gets no new work.")
         return tasks_pb.UpdateTaskResponse()
 
     stubs.answers[CHANGE] = update
-    page = await staff.get("/turn-tasks/assign?task=32&task=33&next=/turns/5")
+    page = await staff.get("/turns/5?tick=all")
+    assert 'id="tick-32" name="task" value="32"' in " ".join(page.text.split()) and "Assign" in page.words
+    path = "/turn-tasks/bulk"
+    page = await staff.get(f"{path}?do=assign&task=32&task=33&task=404404&back=/turns/5")
     assert "Paint" in page.words and "Floors" in page.words and "DeShawn Whitfield" in page.words
-    form = staff.form("/turn-tasks/assign")
-    reply = await staff.post("/turn-tasks/assign", form)
-    assert reply.status == 422 and "Choose a member of staff or a vendor" in reply.words
-    sent = [("act", form["act"]), ("task", "32"), ("task", "33"), ("assignee_id", "8"), ("vendor_id", "1")]
-    reply = await staff.post("/turn-tasks/assign", sent)
-    assert reply.status == 422 and "1 of 2 tasks are assigned" in reply.words and "is on hold" in reply.words
+    form = staff.form(path)
+    reply = await staff.post(path, form)
+    assert reply.status == 422 and "Choose a staff member, a vendor" in reply.words
+    pairs = [pair for pair in form.items() if pair[0] not in ("task", "assignee_id", "vendor_id", "clear")]
+    sent = [*pairs, ("task", "32"), ("task", "33"), ("assignee_id", "9"), ("vendor_id", "2")]
+    reply = await staff.post(path, sent)
+    assert reply.status == 422 and "1 of 2 done" in reply.words and "is on hold" in reply.words
     requests = {request.task_id: request for request in stubs.called(CHANGE)}
-    assert set(requests) == {32, 33} and requests[32].assignee_id == 8 and requests[32].vendor_id == 1
+    assert set(requests) == {32, 33} and requests[32].assignee_id == 9 and requests[32].vendor_id == 2
+    assert all(request.HasField("from_assignee_id") and request.HasField("from_vendor_id")
+               for request in requests.values())  # fmt: skip
     assert len({request.idempotency_key for request in requests.values()}) == 2
+    stubs.calls.clear()
+    reply = await staff.send(f"{path}/undo")
+    assert (reply.status, reply.headers["Location"]) == (303, "/turns/5")
+    (undone,) = stubs.called(CHANGE)
+    before = requests[32]
+    assert (undone.task_id, undone.from_assignee_id, undone.from_vendor_id) == (32, 9, 2)
+    assert undone.assignee_id == before.from_assignee_id and undone.vendor_id == before.from_vendor_id
 
 
 async def test_a_task_moves_down_without_dragging(staff: Browser, stubs: Stubs) -> None:

@@ -110,7 +110,7 @@ HOSTILE_PAGES = (
     *("/inspection-templates", "/inspection-templates/9", "/inspections/new"),
     *("/inspections/10", "/inspections/3/edit", "/inspections/3/walk?row=9", "/pm-tasks/32/edit"),
     *("/board", "/board?view=list", "/board?view=weeks", "/turns", "/turns/10", "/turn-tasks", "/turn-tasks/71"),
-    *("/turn-templates", "/turn-templates/9", "/turn-templates/9/tasks/1", "/turn-tasks/assign?task=71"),
+    *("/turn-templates", "/turn-templates/9", "/turn-templates/9/tasks/1", "/turn-tasks/bulk?task=71"),
     *("/units/3/transitions", "/board/panel?unit_id=3", "/residents/found?q=x", "/residents/callers?caller=x"),
     *("/board/units/3", "/units/3/notice", "/units/3/move-in", "/turns/10/notice/cancel", "/turns/10/cancel"),
     *(

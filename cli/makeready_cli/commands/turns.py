@@ -72,7 +72,9 @@ VERBS = (
         "cancelled. Refused while another resident's move-in is planned.",
     ),
     RpcCommand("add-task", _TASKS["AddTask"], "add a make-ready task to an active turn"),
-    RpcCommand("update-task", _TASKS["UpdateTask"], "change an open task"),
+    RpcCommand(
+        "update-task", _TASKS["UpdateTask"], "change an open task", hidden=("from_assignee_id", "from_vendor_id")
+    ),
     RpcCommand("complete-task", _TASKS["CompleteTask"], "complete an open task"),
     RpcCommand("cancel-task", _TASKS["CancelTask"], "cancel an open task"),
     RpcCommand(

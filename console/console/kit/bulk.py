@@ -266,7 +266,7 @@ class Records:
 
     def _back(self, context: PageContext) -> str:
         path = links.own_path((context.form or context.query).get("back", ""))
-        return path if path.partition("?")[0] == self.list_path else self.list_path
+        return self.list_path if path == "/" else path
 
     async def _page(self, context: PageContext, chosen: _Chosen, form: Form, status: int = 200) -> web.StreamResponse:
         await pickers.fill(context, form)

@@ -139,6 +139,11 @@ class PageContext:
         """The token of the form that was sent, which is the idempotency key of its action."""
         return str(self.form[form_tokens.FIELD])
 
+    def next_path(self, default: str) -> str:
+        """Where an action leads: the page that its form was on."""
+        path = links.own_path(self.form.get("next") or self.query.get("next") or "")
+        return default if path == "/" else path
+
     @property
     def is_queued(self) -> bool:
         """Whether the browser sends a form that has waited for a network: no page is shown after it."""

@@ -64,7 +64,9 @@ class TurnTasksService:
         await self._find_people(call, values)
 
         async def work(command: Command) -> pb.UpdateTaskResponse:
-            return pb.UpdateTaskResponse(task=await _act(command, request.task_id, "change", values))
+            return pb.UpdateTaskResponse(
+                task=await _act(command, request.task_id, "change", values, _seen_people(request))
+            )
 
         return await self.commands.run(call, request, pb.UpdateTaskResponse, work)
 
@@ -192,17 +194,28 @@ async def cancel_open_tasks(command: Command, turn_id: int) -> None:
         await _save(command, "cancel", task, msgspec.structs.replace(task, status="cancelled"))
 
 
-async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[str, object]) -> pb.TurnTask:
-    """Applies a command to a task. Locking the task is enough: it does not matter whether its turn is over."""
+async def _act(
+    command: Command, task_id: int, act: rules.TaskAct, values: dict[str, object], seen: Mapping[str, int] | None = None
+) -> pb.TurnTask:
+    """Applies a command to a task. Locking the task is enough: it does not matter whether its turn is over.
+
+    seen: the ids of the assignee and the vendor that the person saw, without what the request does not say."""
     task = await queries.task_for_update(command.connection, command.company_id, task_id)
     if task is None:
         raise not_of_company("task")
     after = msgspec.structs.replace(task, **values, status=rules.after_act(task.status, act))
+    for name, person_id in (seen or {}).items():
+        if name in values:
+            rules.check_people_seen(name, person_id, getattr(task, name), values[name])
     await _check_vendor(command, task.vendor_id, values)
     if after != task:
         after = await _save(command, act, task, after)
     (message,) = await _messages(command.connection, command.company_id, [after])
     return message
+
+
+def _seen_people(request: pb.UpdateTaskRequest) -> dict[str, int]:
+    return {name: getattr(request, f"from_{name}") for name in PEOPLE if request.HasField(f"from_{name}")}  # type: ignore[arg-type]
 
 
 async def _check_vendor(command: Command, before: int | None, values: Mapping[str, object]) -> None:

@@ -60,6 +60,16 @@ def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> Non
         )
 
 
+def check_people_seen(field: str, seen: int, now: int | None, after: object) -> None:
+    """Raises Refusal 422 if another person has changed who does the task meanwhile, unless to the same one.
+    field: assignee_id or vendor_id; seen: 0 for nobody."""
+    if seen != (now or 0) and now != after:
+        noun = "assignee" if field == "assignee_id" else "vendor"
+        raise invalid_request(
+            f"Another person has changed the {noun} meanwhile; look at it again.", f"from_{field}", 422
+        )
+
+
 class OpenTask(Protocol):
     """The fields of an open task that its place depends on."""
 

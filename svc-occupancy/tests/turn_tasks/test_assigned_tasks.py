@@ -52,6 +52,22 @@ async def test_a_task_has_an_assignee_and_a_vendor_with_their_names(place: Place
     )  # fmt: skip
 
 
+async def test_who_does_a_task_stays_if_it_has_changed_since_the_person_looked(place: Place) -> None:
+    task = await place.add("Paint", assignee_id=place.staff)
+    about = {"task_id": task.task_id, "from_assignee_id": 0, "from_vendor_id": 0}
+    with pytest.raises(Refusal) as refused:
+        await place.company.command("UpdateTask", **about, clear=["assignee_id"])
+    assert (refused.value.status, refused.value.field) == (422, "from_assignee_id")
+    # What has become what they want is no conflict; what the request does not change does not matter.
+    same = await place.company.command("UpdateTask", **about, assignee_id=place.staff)
+    assert same.updated_at == task.updated_at
+    task = await place.company.command("UpdateTask", **about, vendor_id=place.vendor)
+    assert (task.assignee_id, task.vendor_id) == (place.staff, place.vendor)
+    with pytest.raises(Refusal) as refused:
+        await place.company.command("UpdateTask", **about, clear=["vendor_id"])
+    assert refused.value.field == "from_vendor_id"
+
+
 async def test_a_vendor_on_hold_keeps_its_task_and_gets_no_other(place: Place, served: Database) -> None:
     task = await place.add("Paint", vendor_id=place.vendor)
     await people(served, place.company, version=2, hold=place.vendor)

@@ -8,10 +8,11 @@ from aiohttp import web
 
 from chassis.refusals import Refusal
 from console.areas.board import cards, residencies, rows
-from console.areas.board.pages import HERE, PATH, TASK, TEMPLATES, UNIT, render, today
+from console.areas.board.bulk import TASK, UPDATE_TASK
+from console.areas.board.pages import HERE, PATH, TEMPLATES, UNIT, render, today
 from console.areas.board.plans import DATE, HANDS, PLAN, TASK_MAX, Plan, fitting, plan_of
 from console.areas.board.rows import UnitResponse
-from console.kit import links, pickers
+from console.kit import pickers
 from console.kit.calls import together
 from console.kit.context import PageContext
 from console.kit.forms import Edit, Field, Form
@@ -22,19 +23,11 @@ from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2, turn_template
 MOVE = "occupancy.TurnBoardService/SetUnitStatus"
 SCHEDULE = "occupancy.TurnBoardService/ScheduleTurn"
 ADD_TASK = "occupancy.TurnTasksService/AddTask"
-UPDATE_TASK = "occupancy.TurnTasksService/UpdateTask"
 APPLY = "occupancy.TurnTemplatesService/ApplyTurnTemplate"
 COMPLETE_TASK = "occupancy.TurnTasksService/CompleteTask"
 CANCEL_TASK = "occupancy.TurnTasksService/CancelTask"
 SHOWS = (UNIT, TEMPLATES)
 PLANS = (*SHOWS, MOVE, SCHEDULE, ADD_TASK, APPLY, COMPLETE_TASK)
-
-
-def next_path(context: PageContext, default: str) -> str:
-    """Where an action leads: the page that its form was on."""
-    text = context.form.get("next") or context.query.get("next") or ""
-    path = links.own_path(text)
-    return path if text and path != "/" else default
 
 
 async def show_card(context: PageContext) -> web.StreamResponse:
@@ -50,7 +43,7 @@ async def _card(context: PageContext, response: UnitResponse, plan: Plan, status
     )
     return render(
         context, "card", status, here=HERE, response=response, unit=response.unit, plan=plan,
-        card=cards.card_of(response.unit, days, context.wall.zone), next=next_path(context, PATH),
+        card=cards.card_of(response.unit, days, context.wall.zone), next=context.next_path(PATH),
         row=rows.row_of(response), lets=rows.can_be_let(response), party_name=residencies.party_name,
         templates=fitting(listed.templates, response.unit.property_id, response.unit.floorplan) if listed.ok else (),
     )  # fmt: skip
@@ -85,7 +78,7 @@ async def save_card(context: PageContext) -> web.StreamResponse:
         return await _card(context, fresh, plan, 422)
     name = response.unit.name
     message = f"{name}: {', '.join(plan.done)}." if plan.done else _("%(unit)s: no changes.") % {"unit": name}
-    return context.redirect(next_path(context, f"/board/units/{unit_id}"), message)
+    return context.redirect(context.next_path(f"/board/units/{unit_id}"), message)
 
 
 def _is_id(text: str) -> bool:
@@ -205,7 +198,7 @@ async def _change(
         placed=placed,
         task=placed.task,
         form=form,
-        next=next_path(context, ""),
+        next=context.next_path(""),
     )
 
 
@@ -218,7 +211,7 @@ async def change_task(context: PageContext) -> web.StreamResponse:
             if form.changed:
                 await context.rpcs.call(UPDATE_TASK, form.message)
             return context.redirect(
-                next_path(context, path), _("Task “%(task)s” updated.") % {"task": form.values["task_type"]}
+                context.next_path(path), _("Task “%(task)s” updated.") % {"task": form.values["task_type"]}
             )
         except Refusal as refusal:
             if refusal.status == web.HTTPNotFound.status_code:
@@ -248,4 +241,4 @@ async def _end(context: PageContext, rpc: str, request: Any, word: str) -> web.S
         return render(
             context, "task", 422, here=HERE, placed=placed, task=placed.task, others=(), error=refusal.message
         )
-    return context.redirect(next_path(context, f"/turn-tasks/{request.task_id}"), f"Task “{task.task_type}” is {word}.")
+    return context.redirect(context.next_path(f"/turn-tasks/{request.task_id}"), f"Task “{task.task_type}” is {word}.")

@@ -10,7 +10,6 @@ from multidict import MultiDict, MultiDictProxy
 
 from chassis.refusals import Refusal
 from console.areas.board import residencies
-from console.areas.board.actions import next_path
 from console.areas.board.endings import turn_of
 from console.areas.board.pages import HERE, UNIT, render, today
 from console.areas.board.plans import DATE
@@ -82,7 +81,7 @@ def _notice(
         context, "notice", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
         row=row_of(response), stay=notice_of(response, leaves, days.today),
         effect=effect_of_notice(response, leaves, days), had=response.notice.move_out_date,
-        party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
+        party_name=residencies.party_name, next=context.next_path(""), asks=asks,
     )  # fmt: skip
 
 
@@ -124,7 +123,7 @@ async def add_notice(context: PageContext) -> web.StreamResponse:
                 else _("Notice of the next resident recorded: %(unit)s, moving out %(day)s.")
             )
             message = recorded % {"unit": response.unit.name, "day": words}
-            return context.redirect(next_path(context, f"/turns/{turn_id}"), message)
+            return context.redirect(context.next_path(f"/turns/{turn_id}"), message)
     return _notice(context, response, form, 422)
 
 
@@ -184,7 +183,7 @@ def _move_in(
     return render(
         context, "move_in", status, here=HERE, unit=response.unit, residents=response.residents, form=form,
         parties=parties, more=len(parties) < PARTIES_MAX, party_name=residencies.party_name,
-        next=next_path(context, ""), stays=not can_be_let(response), last=last, row=row_of(response),
+        next=context.next_path(""), stays=not can_be_let(response), last=last, row=row_of(response),
         left_over=left_over(response),
         effect=effect_of_move_in(response, readable_date(form.values["move_in_date"]), today(context)),
         to_do=open_tasks(response, last.turn_id) if last else [], date=readable_date(form.values["move_in_date"]),
@@ -230,7 +229,7 @@ async def add_move_in(context: PageContext) -> web.StreamResponse:
                 message = _("Move-in to %(unit)s scheduled for %(day)s. Until then the unit does not change.") % {
                     "unit": response.unit.name, "day": days.words(came),
                 }  # fmt: skip
-            return context.redirect(next_path(context, path), message)
+            return context.redirect(context.next_path(path), message)
     return _move_in(context, response, form, forms, 422)
 
 
@@ -254,7 +253,7 @@ def _change(
         context, "change_move_in", status, here=HERE, turn=turn, unit=response.unit, form=form, stay=stay,
         before=before, date=came,
         effect=effect_of_change(stay, before, behind, came, today(context)) if stay else Effect(""),
-        party_name=residencies.party_name, next=next_path(context, ""), asks=asks,
+        party_name=residencies.party_name, next=context.next_path(""), asks=asks,
         is_as_it_was=stay is not None and came == stay.came,
     )  # fmt: skip
 
@@ -278,7 +277,7 @@ async def change_move_in(context: PageContext) -> web.StreamResponse:
         if await send(context, CHANGE, form):
             words = days.words(came) if came else form.message.move_in_date
             message = _("%(unit)s: move-in date set to %(day)s.") % {"unit": turn["unit"]["name"], "day": words}
-            return context.redirect(next_path(context, f"/turns/{turn['entity_id']}"), message)
+            return context.redirect(context.next_path(f"/turns/{turn['entity_id']}"), message)
     return _change(context, turn, response, form, 422)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from console.areas.board import cards, forgetting, residencies, rows
+from console.areas.board import bulk, cards, forgetting, residencies, rows
+from console.areas.board.bulk import TASK, TASKS_PATH
 from console.areas.board.cards import UNDER_WAY, Card, Days
 from console.areas.board.plans import PLAN, fitting, plan_of
 from console.areas.board.weeks import weeks
@@ -28,7 +29,7 @@ from console.kit.texts import _
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turn_templates_pb2, turns_pb2
 
 HERE = "Turn board"
-PATH, TASKS_PATH, TURNS_PATH, TEMPLATES_PATH = "/board", "/turn-tasks", "/turns", "/turn-templates"
+PATH, TURNS_PATH, TEMPLATES_PATH = "/board", "/turns", "/turn-templates"
 BOARD = "occupancy.TurnBoardService/ListBoard"
 UNIT = "occupancy.TurnBoardService/GetBoardUnit"
 COUNTS = "occupancy.TurnBoardService/CountBoard"
@@ -36,7 +37,6 @@ CHANGES = "occupancy.TurnBoardService/ListUnitStatusChanges"
 TURN = "occupancy.TurnsService/GetTurn"
 TURNS = "occupancy.TurnsService/ListTurns"
 TASKS = "occupancy.TurnTasksService/ListTasks"
-TASK = "occupancy.TurnTasksService/GetTask"
 TEMPLATES = "occupancy.TurnTemplatesService/ListTurnTemplates"
 OPEN_TASKS = "occupancy.TurnTasksService/ListOpenTasks"
 RESIDENCIES = "occupancy.ResidenciesService/ListResidencies"
@@ -301,6 +301,7 @@ async def show_turn(context: PageContext) -> web.StreamResponse:
         stay=stay, before=before,
         is_clash=response.ok and any(planned.is_clash for planned in response.planned if planned.turn_id == turn_id),
         lets=response.ok and rows.can_be_let(response.value), party_name=residencies.party_name,
+        bulk=bulk.RECORDS, ticks_all=context.query.get("tick") == "all",
         is_recent=came is not None and 0 <= (days.today - came).days < RECENT_DAYS,
     )  # fmt: skip
 
@@ -342,6 +343,8 @@ async def list_tasks(context: PageContext) -> web.StreamResponse:
         context, "tasks", here=HERE, tasks=page.tasks, counts=counted, filters=filters, error=error, older=older,
         later=context.query.get("after", ""), property_id=property_id, own_id=_own_id(context), back=context.address,
         csv_path=with_query(TASKS_PATH, {**filters, "after": context.query.get("after", ""), "csv": 1}),
+        all_path=with_query(TASKS_PATH, {**filters, "after": context.query.get("after", ""), "tick": "all"}),
+        bulk=bulk.RECORDS, ticks_all=context.query.get("tick") == "all",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from chassis.refusals import Refusal
-from console.areas.board.assigning import moved
+from console.areas.board.ordering import moved
 from console.areas.board.pages import HERE, TEMPLATES, TEMPLATES_PATH, render
 from console.areas.board.plans import HANDS, TASK_MAX
 from console.kit import pickers
