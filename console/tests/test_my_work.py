@@ -82,17 +82,31 @@ async def test_a_technician_sees_all_of_their_own_work_in_one_list(staff: Browse
              "Door squeaks"]  # fmt: skip
     places = [page.words.index(words, page.words.index("5 open items")) for words in order]
     assert places == sorted(places), page.words
-    for path in ("/tickets/41", "/inspections/1/walk", "/turn-tasks/32", "/pm-tasks/31"):
+    for path in ("/tickets/41?next=/my-work", "/inspections/1/walk", "/turn-tasks/32", "/pm-tasks/31"):
         assert f'href="{path}"' in page.text, path
     own_id = working.called(TASKS)[-1].assignee_id
     assert own_id == working.called(UPKEEP)[-1].assignee_id == working.called(SEARCH)[-1].assignee_id > 0
     # The next act is in the row.
     assert staff.form("/tickets/41/status")["status"] == "In Progress"
-    assert staff.form("/turn-tasks/32/complete")["next"] == "/my-work"
+    assert staff.form("/turn-tasks/32/complete")["next"] == staff.form("/pm-tasks/31/complete")["next"] == "/my-work"
     assert "Gas smell" in (await staff.get("/")).words
     # Nobody looks at another person's by its address.
     await staff.get("/my-work?staff_id=99")
     assert working.called(TASKS)[-1].assignee_id == own_id
+
+
+async def test_after_an_act_people_are_back_at_their_work(staff: Browser, stubs: Stubs) -> None:
+    await staff.get("/tickets/102?next=/my-work")
+    assert staff.form("/tickets/102/status")["next"] == "/my-work"
+    for path, values in (
+        ("/tickets/102/status", {"status": "Completed", "note": "Valve replaced, no leak any more"}),
+        ("/pm-tasks/31/complete", {"next": "/my-work"}),
+    ):
+        reply = await staff.send(path, **values)
+        assert (reply.status, reply.headers["Location"]) == (303, "/my-work"), path
+        await staff.get("/my-work")
+    await staff.get("/tickets/102?next=//evil.example")
+    assert "next" not in staff.form("/tickets/102/status")
 
 
 async def test_an_administrator_chooses_whose_work_they_see(administrator: Browser, working: Stubs) -> None:
@@ -110,6 +124,8 @@ async def test_a_context_that_is_away_takes_only_its_own_rows(staff: Browser, wo
     page = await staff.get("/my-work")
     assert page.status == 200 and "Gas smell" in page.words and "Filters" not in page.words
     assert "Preventive maintenance: unavailable right now." in page.words
+    # "Try again" loads the list: the rows alone have no place on the page.
+    assert 'href="/my-work"' in page.text and 'hx-get="/upkeep/work' not in page.text
 
 
 async def test_no_work_says_what_would_appear(staff: Browser, stubs: Stubs) -> None:

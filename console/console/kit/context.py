@@ -51,7 +51,7 @@ class Page:
     uploads: its form brings files, which the page reads from `context.uploads`, and has so many bytes at most.
     in_sandboxes: the menu of a live company leaves it out. is_secret: its form has a password, a code or a key, and is
     kept nowhere. views: it is a list whose filters people can save. on_device: a page that a phone keeps, to be opened
-    without a network; an act that waits for one there.
+    without a network; an act that waits for one there. work: the panel is rows of one person's list (kit.work).
     """
 
     method: str
@@ -67,6 +67,7 @@ class Page:
     is_secret: bool = False
     views: bool = False
     on_device: bool = False
+    work: bool = False
 
 
 @dataclass(frozen=True, slots=True)

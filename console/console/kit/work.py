@@ -17,7 +17,6 @@ from console.kit.context import PageContext
 from console.kit.panels import Included, include
 from console.kit.texts import _
 
-PANELS = ("/tickets/work", "/inspections/work", "/board/work", "/upkeep/work")
 TOPICS = ("ticket", "inspection", "turn_task", "pm_task")
 """The kinds of records that a list of work is made of."""
 EMERGENCY, HIGH, USUAL, LOW = range(4)
@@ -59,7 +58,8 @@ class Work:
 
 async def work_of(context: PageContext, staff_id: int) -> Work:
     """The open work of a member of staff."""
-    panels = await together(*(include(context, path, staff_id=staff_id) for path in PANELS))
+    paths = [page.path for page in context.site.pages if page.work]
+    panels = await together(*(include(context, path, staff_id=staff_id) for path in paths))
     return merged(panels, context.wall.now.date())
 
 

@@ -116,7 +116,8 @@ async def move(context: PageContext, forms: TicketForms) -> web.StreamResponse |
         return None
     words = {COMPLETED: _("Ticket completed."), CANCELLED: _("Ticket cancelled."), "Open": _("Ticket set to Open.")}
     return context.redirect(
-        path_of(request.ticket_id), words.get(target, _("Status set to %(status)s.") % {"status": target})
+        context.next_path(path_of(request.ticket_id)),
+        words.get(target, _("Status set to %(status)s.") % {"status": target}),
     )
 
 

@@ -134,4 +134,4 @@ async def _closes(context: PageContext, rpc: str, request: Any, done: str) -> we
     if task.HasField("next_pm_task_id"):
         following = (await context.rpcs.call(GET, pb.GetPmTaskRequest(pm_task_id=task.next_pm_task_id))).task
         message += " " + _("The next one is due %(day)s.") % {"day": Due(context).day(following.due_date).striptags()}
-    return context.redirect(f"{PATH}/{request.pm_task_id}", message)
+    return context.redirect(context.next_path(f"{PATH}/{request.pm_task_id}"), message)
