@@ -166,6 +166,30 @@ async def test_what_is_refused_stays_with_both_versions_and_the_rest_goes_on(
     assert [request.body for request in stubs.called(COMMENT)][-1] == "After it, of the same ticket"
 
 
+async def test_what_the_service_still_works_on_is_sent_again(
+    context: BrowserContext, console: str, stubs: Stubs
+) -> None:
+    """An act whose first try is not over yet goes on waiting: it is no refused one."""
+    page = await ready(await tab(context, console))
+    await context.set_offline(True)
+    await comment(page, "Sent twice", 1)
+
+    def in_progress(_request: Any, _who: Any) -> Any:
+        raise Refusal(409, "idempotency_in_progress", "It is still being processed.")
+
+    async def has_tried(tries: int) -> bool:
+        await page.evaluate("navigator.serviceWorker.controller.postMessage('send')")
+        return len(stubs.called(COMMENT)) >= tries
+
+    stubs.answers[COMMENT] = in_progress
+    await context.set_offline(False)
+    await eventually(lambda: has_tried(2))
+    await expect(page.locator("#waiting")).to_contain_text("1 change waits to be sent.")
+    del stubs.answers[COMMENT]
+    await waiting(page, 0)
+    assert len({request.idempotency_key for request in stubs.called(COMMENT)}) == 1
+
+
 async def test_the_session_ends_meanwhile_and_another_person_comes(
     context: BrowserContext, console: str, stubs: Stubs
 ) -> None:

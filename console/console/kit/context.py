@@ -176,7 +176,7 @@ class PageContext:
         assert self.page is not None
         usual = calls.CALL_SECONDS if self.page.method == "GET" else calls.ACTION_SECONDS
         seconds = calls.PANEL_SECONDS if self.page.panel else usual
-        return PageRpcs(self.site.calls, self.session, self.page.rpcs, seconds)
+        return PageRpcs(self.site.calls, self.session, self.page.rpcs, seconds, self.is_queued)
 
     @property
     def navigation(self) -> Navigation:

@@ -25,7 +25,7 @@
   // The list of acts.
   const plain = (html) => new DOMParser().parseFromString(html, "text/html");
   const text = (node) => (node?.textContent || "").replace(/\s+/g, " ").trim();
-  const isShown = ([name, value]) => value !== "" && !/^(seen|from_|by$)/.test(name);
+  const isShown = ([name, value]) => value !== "" && !/^(seen|from_|(by|next)$)/.test(name);
   const told = (act) => act.entries.filter(isShown).map(([name, value]) => (typeof value === "string" ? value : value.name));
   const nowOf = (html) => {
     const answer = plain(html);
