@@ -229,7 +229,7 @@ async def test_an_end_says_what_it_will_do(
     reply = await staff.send(path)
     assert reply.status == 422 and "It is completed by now." in reply.words
     over = await staff.get(path.replace("5", "4"))
-    assert over.status == 200 and "<form" not in over.text[over.text.index("<main") :]
+    assert over.status == 200 and "<form" not in over.text[over.text.index("<main") : over.text.index("</main")]
 
 
 async def test_a_full_board_stays_light(staff: Browser, stubs: Stubs) -> None:
@@ -248,4 +248,5 @@ async def test_a_full_board_stays_light(staff: Browser, stubs: Stubs) -> None:
     stubs.answers["occupancy.TurnBoardService/ListBoard"] = board
     page = await staff.get("/board")
     assert page.text.count('<details class="act">') == 80
-    assert len(gzip.compress(page.text.encode(), 5)) <= 12_000
+    # A form for each of the 80 cards: their tokens, which nothing compresses, are 3.4 kB of it.
+    assert len(gzip.compress(page.text.encode(), 5)) <= 13_200

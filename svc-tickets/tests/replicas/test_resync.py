@@ -106,7 +106,7 @@ async def make_company(owners: dict[str, RunningService]) -> int:
         people = staff_pb2.ImportStaffRequest(rows=sent({"external_id": "S1", "name": "Ada Byrne"}))
         await gateway.call(channel, people, who)
     houses = [{"external_id": f"P{n}", "name": f"House {n}", "address": "1 Elm St"} for n in range(PROPERTIES)]
-    unit = {"external_id": "U1", "property": "P0", "name": "Unit 1", "unit_number": "1"}
+    unit = {"external_id": "U1", "property": "P0", "name": "Unit 1", "unit_number": "1", "floorplan": "B2"}
     boiler = {"external_id": "A1", "property": "P0", "name": "Boiler", "category": "HVAC", "make": "M", "model": "N"}
     firm = {"external_id": "V1", "name": "Cascade Elevator"}
     catalog = owners["svc-catalog"]
