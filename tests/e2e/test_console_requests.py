@@ -125,3 +125,32 @@ def test_links_lead_from_a_request_to_its_record_event_and_delivery_and_back(rea
     assert "Call Ana" in reader.person.words and "waiting" in reader.person.words.lower()
     press(page.locator("main a[href^='/events/']"))
     assert page.url == event
+
+
+def test_the_writes_of_a_key_are_in_the_audit_log_with_their_address(reader: Reader) -> None:
+    system, page = reader.company.system, reader.person.page
+    opened: Answer = reader.company.create_ticket(reader.unit_id, "Drain is slow", "audited")
+    ticket = opened.json["entity_id"]
+    words = ("--name", "Leasing sync", "--administrator", reader.company.email)
+    key = system.makeready("key", "mint", str(reader.company.company_id), "--scope", "write", *words)["key"]
+    changed = system.call("PATCH", f"/tickets/{ticket}", key, {"status": "In Progress"}, {"Idempotency-Key": "audited"})
+    assert changed.status == 200
+    refused = system.call("PATCH", f"/tickets/{ticket}", key, {"status": "Completed"}, {"Idempotency-Key": "no note"})
+    reader.person.open("/requests")
+    reader.shows(str(refused.headers["X-Request-Id"]))
+    line = (
+        page.locator("#log tr").filter(has=page.locator(f"a[href*='{refused.headers['X-Request-Id']}']")).inner_text()
+    )
+    assert f"PATCH /tickets/{ticket}" in line and refused.json["error"]["message"] in line and "Leasing sync" in line
+    reader.person.open(f"/audit?subject=ticket&id={ticket}")
+    acts = page.locator("table.audit tbody tr")
+    assert acts.count() == 2  # opened, and changed
+    act = acts.first.inner_text()
+    assert all(text in act for text in (f"PATCH /tickets/{ticket}", "Leasing sync", "127.0.0.1"))
+    assert str(changed.headers["X-Request-Id"]) in act
+    page.fill("#actor", "leasing")
+    page.fill("#subject", "")
+    page.fill("#id", "")
+    page.click(".audit-filters button")
+    page.wait_for_url("**/audit?actor=leasing*")
+    assert acts.count() == 1 and page.input_value("#actor") == "leasing"
