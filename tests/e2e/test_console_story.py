@@ -11,7 +11,7 @@ from typing import Any
 
 import pyotp
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, FilePayload, Page, sync_playwright
 
 from testkit.chromium import OPTIONS, program
 from testkit.patience import took, until
@@ -263,7 +263,7 @@ def test_an_administrator_takes_the_first_steps_of_an_empty_company(story: Story
     # A file of vendors is read as one of vendors.
     with page.expect_navigation():
         page.click(".first-steps a[href='/imports/new?kind=vendors']")
-    vendors = {"name": "vendors.csv", "mimeType": "text/csv", "buffer": b"external_id,name\nV1,Elm Plumbing\n"}
+    vendors = FilePayload(name="vendors.csv", mimeType="text/csv", buffer=b"external_id,name\nV1,Elm Plumbing\n")
     page.set_input_files("#f-file", vendors)
     administrator.send("/imports/new")
     page.wait_for_selector("h1:has-text('Match the columns')")
