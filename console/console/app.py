@@ -27,6 +27,7 @@ from chassis.db.revisions import head_of
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import traces
 from console import config, files, pages
+from console.act_addresses import ActAddresses
 from console.bulk_acts import BulkActs
 from console.first_steps import FirstSteps
 from console.imports.jobs import Jobs
@@ -82,6 +83,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
 }
+ADDRESS_SECONDS = 0.5
 STRICT_TRANSPORT = "max-age=31536000"
 HEALTH = ("/healthz", "/readyz")
 FREE = (PREFIX, photos.PREFIX, *device.FREE)
@@ -131,6 +133,7 @@ class Console:
             saved_views=SavedViews(self.keeper.open_database),
             bulk_acts=BulkActs(self.keeper.open_database),
             first_steps=FirstSteps(self.keeper.open_database),
+            act_addresses=ActAddresses(self.keeper.open_database),
             key=signer.secret("console"),
         )
         self._purges = (
@@ -374,7 +377,19 @@ class Console:
         if not form_tokens.is_valid(token, context.form_key, request.path, self.site.now()):
             return _error_page(context, 403, "form")
         refused = await confirming.confirm(context) if confirming.is_sent(context) else None
+        if refused is None and context.session.who is not None:
+            await self._keep_address(context)
         return refused or await handler(request)
+
+    async def _keep_address(self, context: PageContext) -> None:
+        """Before the act, so that no act lacks its address because this process was killed. An act does not wait for
+        the console's own database."""
+        address = context.request[REQUEST].address
+        try:
+            async with asyncio.timeout(ADDRESS_SECONDS):
+                await self.site.act_addresses.add(context.session.person.company_id, context.request_id, address)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("address_not_kept", reason=str(error) or type(error).__name__)
 
     def _is_own(self, request: web.Request) -> bool:
         """Whether a page of this site sent the form, as the browser says."""

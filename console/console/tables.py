@@ -134,3 +134,14 @@ bulk_act = sa.Table(
     sa.UniqueConstraint("company_id", "act", name="bulk_act_act"),
 )
 sa.Index("bulk_act_began", bulk_act.c.began_at)
+
+# From where a person's act came, by the request's id, which its entries in the audit logs have. For a year.
+act_address = sa.Table(
+    "act_address",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("request_id", sa.Text, primary_key=True),
+    sa.Column("address", sa.Text, primary_key=True),
+    sa.Column("acted_at", TIME, nullable=False, server_default=CLOCK),
+)
+sa.Index("act_address_acted", act_address.c.acted_at)

@@ -1,3 +1,10 @@
+CREATE TABLE public.act_address (
+    company_id bigint NOT NULL,
+    request_id text NOT NULL,
+    address text NOT NULL,
+    acted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE public.bulk_act (
     id bigint NOT NULL,
     company_id bigint NOT NULL,
@@ -101,6 +108,9 @@ ALTER TABLE public.saved_view ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+ALTER TABLE ONLY public.act_address
+    ADD CONSTRAINT act_address_pkey PRIMARY KEY (company_id, request_id, address);
+
 ALTER TABLE ONLY public.bulk_act
     ADD CONSTRAINT bulk_act_act UNIQUE (company_id, act);
 
@@ -130,6 +140,8 @@ ALTER TABLE ONLY public.saved_view
 
 ALTER TABLE ONLY public.saved_view
     ADD CONSTRAINT saved_view_pkey PRIMARY KEY (id);
+
+CREATE INDEX act_address_acted ON public.act_address USING btree (acted_at);
 
 CREATE INDEX bulk_act_began ON public.bulk_act USING btree (began_at);
 

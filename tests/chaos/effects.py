@@ -11,7 +11,8 @@ from .writes import KINDS, Write
 
 # Tables that messages from other services fill, at any time, and those that are filled beside the writes.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", *OF_MIGRATIONS, "company"}
-BY_OTHERS |= {"ticket_search", "changes_to_touch", "feed", "feed_entry", "property", "asset", "vendor", "staff"}
+BY_OTHERS |= {"ticket_search", "party_search", "report_fact", "report_figure"}
+BY_OTHERS |= {"changes_to_touch", "feed", "feed_entry", "property", "asset", "vendor", "staff"}
 
 Effect = Counter[str]
 

@@ -192,6 +192,8 @@ def test_with_demo_json_alone_a_key_is_minted_used_and_revoked(story: Story) -> 
     )
     person.open(f"/audit?subject=key&id={key_id}")
     assert person.words.count("Demo Administrator") == 2
+    # From where each was done: the browser's address, and the request.
+    assert person.page.locator("td.where >> text=127.0.0.1").count() == 2
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with script", "without"])

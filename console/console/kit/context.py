@@ -14,6 +14,7 @@ from aiohttp import web
 from markupsafe import Markup
 from multidict import MultiDict, MultiDictProxy
 
+from console.act_addresses import ActAddresses
 from console.bulk_acts import BulkActs
 from console.files import Files
 from console.first_steps import FirstSteps
@@ -87,6 +88,7 @@ class Site:
     saved_views: SavedViews
     bulk_acts: BulkActs
     first_steps: FirstSteps
+    act_addresses: ActAddresses
     key: bytes
     """The console's own, which browsers' secrets are sealed with."""
 

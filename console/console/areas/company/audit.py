@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from aiohttp import web
 
 from chassis.auth.clients import ServiceUnavailable
+from chassis.refusals import Unavailable
 from console.config import SERVICES
 from console.kit import csv_files, links
 from console.kit.browser_session import STAFF
@@ -27,6 +29,8 @@ from console.kit.texts import _
 from makeready.common.v1 import audit_pb2 as pb
 from makeready.identity.v1 import administrators_pb2, identity_pb2, requests_pb2, staff_commands_pb2
 from makeready.webhooks.v1 import webhooks_pb2
+
+log = structlog.stdlib.get_logger(__name__)
 
 HERE = "Audit log"
 PATH = "/audit"
@@ -187,8 +191,10 @@ async def show_audit(context: PageContext) -> web.StreamResponse:
         reached = datetime.datetime.fromtimestamp(looked_to / 1_000_000, datetime.UTC)
         entries = {service: _since(reached, listed) for service, listed in entries.items()}
     newest = merged({**entries, API: [_entry_of(logged) for logged in requests.values()]}, limit)
-    names = await names_of(context.rpcs, _actors(newest))
-    rows = [_row(context, service, entry, requests) for service, entry in newest]
+    names, addresses = await together(
+        names_of(context.rpcs, _actors(newest)), _addresses(context, [entry for _service, entry in newest])
+    )
+    rows = [_row(context, service, entry, requests, addresses) for service, entry in newest]
     if "csv" in context.query:
         return _csv(rows, names)
     has_more = total > len(newest) or any(page.HasField("next_before_id") for page in pages.values() if page.ok)
@@ -267,23 +273,31 @@ def _since(instant: datetime.datetime, entries: Sequence[pb.AuditEntry]) -> list
     return list(itertools.takewhile(lambda entry: entry.recorded_at.ToDatetime(datetime.UTC) >= instant, entries))
 
 
+async def _addresses(context: PageContext, entries: Sequence[pb.AuditEntry]) -> Mapping[str, str]:
+    """From where people acted in the console, by the ids of requests; none where that cannot be read now."""
+    request_ids = {entry.request_id for entry in entries if entry.request_id}
+    try:
+        return await context.site.act_addresses.of(context.session.person.company_id, request_ids)
+    except Unavailable as error:
+        log.warning("addresses_missing", reason=str(error))
+        return {}
+
+
 def _row(
-    context: PageContext, service: str, entry: pb.AuditEntry, requests: Mapping[int, requests_pb2.LoggedRequest]
+    context: PageContext,
+    service: str,
+    entry: pb.AuditEntry,
+    requests: Mapping[int, requests_pb2.LoggedRequest],
+    addresses: Mapping[str, str],
 ) -> Row:
     path = context.navigation.path_of(entry.subject, entry.subject_id)
     if service == API:
         logged = requests[entry.id]
         return Row(service, entry, [], path, logged.address, logged.is_replay)
-    # Of people, it is kept of each sign-in.
-    return Row(
-        service,
-        entry,
-        changes_of(entry),
-        path,
-        _text(_object(entry.after).get("address")) or ""
-        if entry.action in ("session.started", "sign_in.failed")
-        else "",
-    )
+    address = addresses.get(entry.request_id, "")
+    if entry.action in ("session.started", "sign_in.failed"):
+        address = _text(_object(entry.after).get("address")) or ""
+    return Row(service, entry, changes_of(entry), path, address)
 
 
 async def panel(context: PageContext) -> web.StreamResponse:
