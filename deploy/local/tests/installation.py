@@ -73,11 +73,22 @@ class System:
         with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
             return json.load(response)
 
+    def tickets(self, key: str) -> list[Any]:
+        """All tickets of the key's company."""
+        rows: list[Any] = []
+        cursor = ""
+        while True:
+            page = self.get(f"/tickets?limit=200{cursor}", key)
+            rows += page["data"]
+            if page["next_cursor"] is None:
+                return rows
+            cursor = f"&cursor={page['next_cursor']}"
+
     def makeready(self, *words: str) -> Any:
         """The answer of `makeready --json WORDS…`."""
         status, output = self.run("--json", *words)
         assert status == 0, output
-        return json.loads(output)
+        return json.loads(output[output.index("{") :])  # a hint on standard error may come first
 
     def run(self, *words: str) -> tuple[int, str]:
         """The exit status and the output of `makeready WORDS…`."""
