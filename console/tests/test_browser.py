@@ -35,7 +35,7 @@ AXE = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js"))
 FILES = ("/imports/{import_id}/mapping", "/imports/{import_id}/rejects")  # downloads, not pages to look at
 # Pages that show little without a choice.
 CHOSEN = (
-    "/my-work?staff_id=8", "/turn-tasks/assign?task=32&task=33", "/tickets/work-orders?ticket=102&ticket=103",
+    "/my-work?staff_id=8", "/turn-tasks/bulk?task=32&task=33&do=assign", "/tickets/work-orders?ticket=102&ticket=103",
     "/tickets/bulk?ticket=102&ticket=103&do=assign",
 )  # fmt: skip
 WALKED = sorted(

@@ -281,7 +281,7 @@ async def test_a_sandbox_is_ended_from_the_live_company_after_a_page_that_says_w
     assert (reply.status, reply.headers["Location"]) == (303, "/settings/sandboxes")
     (request,) = stubs.called("identity.CompaniesService/EndSandbox")
     assert request.company_id == TRIAL
-    assert "Trial of the new sync has ended." in (await administrator.get("/settings/sandboxes")).words
+    assert "Trial of the new sync deleted." in (await administrator.get("/settings/sandboxes")).words
     assert (await administrator.get("/settings/sandboxes/404/end")).status == 404
     await go(administrator, TRIAL)
     assert (await administrator.get(path)).status == 404, "not from inside"

@@ -46,12 +46,12 @@ FILLS = (
     "unit_status_change (company_id, unit_id, version, changed_at, to_status, cause, actor)"
     " SELECT company_id, place, n + 1, updated_at, 'Down', 'board', 'staff:1'",
     # Every third task has an assignee, every third a vendor, all the same.
-    "staff (id, company_id, version, name) SELECT DISTINCT 1, 1, 1, 'x'",
-    "vendor (id, company_id, version, name) SELECT DISTINCT 1, 1, 1, 'x'",
+    "staff (id, company_id, version, name) SELECT DISTINCT 900001, 1, 1, 'x'",
+    "vendor (id, company_id, version, name) SELECT DISTINCT 900001, 1, 1, 'x'",
     "turn_task (company_id, transition_id, unit_id, property_id, task_type, status, scheduled_date, created_at,"
     " updated_at, source, assignee_id, vendor_id)"
     " SELECT company_id, id, id, place, 'Paint', 'open', CASE WHEN n % 8 < 2 THEN date '2020-01-01' + n::int END,"
-    " updated_at, updated_at, 'staff', CASE n % 3 WHEN 1 THEN 1 END, CASE n % 3 WHEN 2 THEN 1 END",
+    " updated_at, updated_at, 'staff', CASE n % 3 WHEN 1 THEN 900001 END, CASE n % 3 WHEN 2 THEN 900001 END",
 )
 TODAY = datetime.date(2020, 6, 1)
 

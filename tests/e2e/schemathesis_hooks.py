@@ -60,17 +60,7 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         body["destination_url"] = WORLD["destination_url"]  # a host that exists
     if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
         return
-    query = case.query or {}
-    query.pop("cursor", None)  # only the API issues cursors
-    query.pop("wait", None)  # a feed at its end would wait for as long
-    if "ticket_number" in query:
-        query.setdefault("property_id", 1)
-    if case.path == "/events" and query.keys() & {"entity_type", "entity_id"}:
-        query.setdefault("entity_type", "ticket")
-        query.setdefault("entity_id", WORLD["ids"]["ticket_id"])
-    if case.path == "/snapshots/readings" and query:
-        query.setdefault("after_meter_id", 0)
-        query.setdefault("after_id", 0)
+    make_query_true(case.query or {}, case.path)
     if isinstance(body, dict):
         make_true(body, case.path)
     for name in case.path_parameters or {}:
@@ -95,6 +85,22 @@ def visible(value: Any) -> Any:
     if isinstance(value, str) and value and all(unicodedata.category(sign)[0] in "CMZ" for sign in value):
         return value[:-1] + "x"
     return value
+
+
+def make_query_true(query: dict[str, Any], path: str) -> None:
+    """Makes a well-formed query valid."""
+    query.pop("cursor", None)  # only the API issues cursors
+    query.pop("wait", None)  # a feed at its end would wait for as long
+    if path.startswith("/reports/"):  # months in their order, and few of them by day
+        query.update({name: "2026-01" for name in ("from_month", "to_month") if name in query})
+    if "ticket_number" in query:
+        query.setdefault("property_id", 1)
+    if path == "/events" and query.keys() & {"entity_type", "entity_id"}:
+        query.setdefault("entity_type", "ticket")
+        query.setdefault("entity_id", WORLD["ids"]["ticket_id"])
+    if path == "/snapshots/readings" and query:
+        query.setdefault("after_meter_id", 0)
+        query.setdefault("after_id", 0)
 
 
 def make_true(body: dict[str, Any], path: str) -> None:

@@ -312,7 +312,8 @@ def test_bad_rows_are_reported_corrected_and_imported(system: System, company: C
         "unchanged": 0,
         "rejected": 9,
     }
-    lines = done.stderr.splitlines()
+    *lines, hint = done.stderr.splitlines()
+    assert re.fullmatch(r"To undo it: makeready import undo \d+ file-[0-9a-f]{12}", hint)
     assert [line.split(": ")[:2] for line in lines] == [
         ["bad.csv:4", "name"],
         ["bad.csv:5", "name"],

@@ -178,7 +178,7 @@ def test_the_trace_leads_from_the_request_to_the_deliveries_and_back(story: Stor
     title, browser = TITLES[0], story.browser
     request_id, event_id = story.requests[title], story.event_id(title)
     page = browser.get(f"/events?request_id={request_id}")
-    assert "An API request" in page.words and f"#1 {title}" in page.words
+    assert "A request with an API key" in page.words and f"#1 {title}" in page.words
     links = (f"/events/{event_id}", story.path(MENDED, title), story.path(WELL, title))
     assert all(f'href="{path}"' in page.text for path in links)
     for path in links:
@@ -187,7 +187,7 @@ def test_the_trace_leads_from_the_request_to_the_deliveries_and_back(story: Stor
     story.found(story.sent(WELL, title)[0], page)
     assert f'href="{story.path(MENDED, title)}"' in page.text
     listed = browser.get("/events?outcome=undelivered")
-    assert TITLES[3] in listed.words and title not in listed.words
+    assert TITLES[3] in listed.words and title not in listed.words, listed.words
     for text in (event_id, request_id, f"{story.endpoints[WELL]}/{event_id}"):
         assert browser.get(f"/events/found?q={text}").words.count("ticket.created") >= 1
     ticket = json.loads(story.sent(WELL, title)[0].body)["data"]["entity_id"]

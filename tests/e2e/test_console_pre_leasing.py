@@ -122,7 +122,7 @@ def test_a_unit_is_let_ahead_and_taken_back(work: Work) -> None:  # noqa: F811
     person.go("Cancel notice")
     assert f"A move-in is scheduled for {long(later)}. Cancel it first." in person.words
     assert "Walk before the move-out" in person.words
-    person.go("Cancel move-in")
+    person.go("Cancel scheduled move-in")
     person.go("Cancel move-in")
     assert "cancelled" in person.words
     assert [turn["status"] for turn in company.walk("/turns", unit_id=unit_id)] == ["Active", "Cancelled"]

@@ -527,9 +527,9 @@ def test_a_standard_turn_takes_two_clicks_and_is_somebodys_work_by_day(work: Wor
     expected = (("Trash-out", "Ada Okoro"), ("Paint", "Bright Paint"), ("Keys", "Unassigned"))
     assert len(rows) == 3 and all(name in row and who in row for row, (name, who) in zip(rows, expected, strict=True))
     boss.page.check("#tasks tr:has-text('Keys') input[name=task]")
-    boss.go("Assign selected")
-    boss.page.select_option("#f-assignee_id", label="Ada Okoro")
     boss.go("Assign")
+    boss.page.select_option("#f-assignee_id", label="Ada Okoro")
+    boss.go("Assign 1 task")
     assert "Ada Okoro" in boss.page.inner_text("#tasks tr:has-text('Keys')")
 
     ada = work.person(work.ada, **PHONE)

@@ -43,6 +43,7 @@ _WEBHOOKS = "would change what arrives at the month's endpoints; svc-webhooks/te
 _RESIDENCIES = "the month's residents move by the API; svc-occupancy/tests/residencies/test_by_staff.py does the same"
 _TEMPLATES = "the month's tasks are added one by one; svc-occupancy/tests/turn_templates adds several at once"
 _SANDBOXES = "administrators make sandboxes with it; gateway/tests/identity/test_people_in_sandboxes.py does"
+_CHECKLISTS = "events and public records have no trace of it; svc-catalog/tests/inspections plays it"
 NOT_PLAYED = {
     **{f"turn {verb}": _RESIDENCIES for verb in ("cancel", "move-in", "notice")},
     **{f"turn {verb}": _TEMPLATES for verb in ("apply-template", "order-tasks")},
@@ -50,6 +51,8 @@ NOT_PLAYED = {
     **{f"administrator {verb}": _SIGN_IN for verb in ("deactivate", "invite", "reactivate", "update")},
     **{f"key {verb}": _SIGN_IN for verb in ("mint", "revoke", "rotate", "take-over")},
     "company create": _SANDBOXES,
+    "inspection set-row-photo": _CHECKLISTS,
+    **{f"inspection-template {verb}": _CHECKLISTS for verb in ("add", "remove", "update")},
     **{f"staff {verb}": _SIGN_IN for verb in ("end", "invite", "reinstate")},
     **{
         f"webhooks {verb}": _WEBHOOKS

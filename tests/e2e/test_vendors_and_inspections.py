@@ -60,7 +60,8 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
     assert system.get(f"/inspections/{inspection_id}", company.keys["read"]).json == done
     system.makeready("wait")
     (ticket,) = company.walk("/tickets")
-    assert (ticket["title"], ticket["source"], ticket["category"]) == ("Door", "inspection", "Doors/Windows")
+    assert ticket["title"] == "Failed inspection: Door"
+    assert (ticket["source"], ticket["category"]) == ("inspection", "Doors/Windows")
     assert "It sticks." in ticket["description"]
     system.makeready("sweep", "webhooks")
     received: dict[str, list[bytes]] = {}

@@ -68,6 +68,7 @@ SENTENCES: Mapping[str, str | Callable[[Record], str]] = {
     "CancelInspection": "Inspection {inspection_id} is cancelled.",
     "AddInspectionRow": 'Row {row_id}, "{label}", is added as number {position}.',
     "RemoveInspectionRow": "The row is removed.",
+    "SetInspectionRowPhoto": 'The photo of row {row[row_id]}, "{row[label]}", is set or removed.',
     "CompleteInspection": "Inspection {entity_id} is {status}: {result}.",
     "AddProperty": 'Property {entity_id}, "{name}", is added.',
     "UpdateProperty": 'Property {entity_id}, "{name}", is changed.',

@@ -41,9 +41,7 @@ ALL = "all"
 # The owners of the kinds, whose RPCs the console's workers call.
 CONTEXTS = {"gateway": "identity", "svc-catalog": "catalog", "svc-tickets": "tickets", "svc-occupancy": "occupancy"}
 RUNS = tuple(f"{CONTEXTS[kind.service]}.{kind.rpc_name.replace('.', '/')}" for kind in KINDS.values())
-UNDOES = tuple(
-    f"{context}.ImportUndoService/{name}" for context in CONTEXTS.values() for name in ("UndoImport", "ReleaseRecords")
-)
+UNDOES = tuple(f"common.ImportUndoService/{name}" for name in ("UndoImport", "ReleaseRecords"))
 STATE_WORDS = {
     states.READING: ("slate", "clock", _("Reading")),
     states.MAPPING: ("amber", "half", _("Needs column matching")),
