@@ -4,17 +4,21 @@ Every act of every context goes through this process, so one table has what woul
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, insert
 
-from chassis.db.database import Database
+from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.statements import Statement, param
 from console.tables import act_address
 
-KEPT_DAYS = 366
+KEPT_DAYS, DELETE_SECONDS = 366, 3600
+
+log = structlog.stdlib.get_logger(__name__)
 
 _a = act_address.c
 _company_id = param("company_id", sa.BigInteger)
@@ -43,9 +47,17 @@ class ActAddresses:
         self._database = database
 
     async def add(self, company_id: int, request_id: str, address: str) -> None:
-        """Stores from where a request came, and deletes what is older than KEPT_DAYS."""
+        """Stores from where a request came."""
         await self._database().execute(_ADD, company_id=company_id, request_id=request_id, address=address)
-        await self._database().execute(_OLD)
+
+    async def keep_deleting(self) -> None:
+        """Deletes what is older than KEPT_DAYS, once an hour, until cancelled."""
+        while True:
+            try:
+                await self._database().execute(_OLD)
+            except DatabaseUnavailable as error:
+                log.warning("old_addresses_stay", reason=str(error))
+            await asyncio.sleep(DELETE_SECONDS)
 
     async def of(self, company_id: int, request_ids: Iterable[str]) -> Mapping[str, str]:
         """The addresses of requests, by their ids. A browser may give two requests one id, so it can have several."""

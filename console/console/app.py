@@ -174,6 +174,7 @@ class Console:
         await self.keeper.open(head_of("console"))
         self._background.add(asyncio.create_task(self.keeper.run()))
         self._background.update(asyncio.create_task(purge.run()) for purge in self._purges)
+        self._background.add(asyncio.create_task(self.site.act_addresses.keep_deleting()))
         self.is_ready = True
 
     async def _listen(self, _app: web.Application) -> None:
