@@ -448,19 +448,23 @@ async def test_what_a_page_includes_can_change_nothing_of_it() -> None:
         _page("/hangs", hangs), _page("/loops", loops), _page("/other", shows, ADMINISTRATORS),
     ]  # fmt: skip
     nothing: Any = None
-    fixed = (
-        environment(Statics()),
-        Statics(),
-        pages,
-        lambda: NOW,
-        Live(None),
-        nothing,
-        nothing,
-        nothing,
-        nothing,
-        b"key",
+    site = Site(
+        url="http://x",
+        api_url="",
+        sessions=nothing,
+        calls=nothing,
+        templates=environment(Statics()),
+        statics=Statics(),
+        pages=pages,
+        now=lambda: NOW,
+        live=Live(None),
+        files=nothing,
+        saved_views=nothing,
+        bulk_acts=nothing,
+        first_steps=nothing,
+        act_addresses=nothing,
+        key=b"key",
     )
-    site = Site("http://x", "", nothing, nothing, *fixed)
     page, session = _page("/units/{unit_id}", shows, panel=""), BrowserSession(lambda: NOW)
     context = PageContext(make_mocked_request("GET", "/units/17?a=1"), site, page, "id", session)
     assert context.session.kind == NOBODY
