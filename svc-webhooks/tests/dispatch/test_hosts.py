@@ -92,12 +92,13 @@ async def test_eight_hundred_subscriptions_to_one_host_make_no_weapon(
     assert len(victim.requests) <= 600
     assert victim.most_at_once <= 16
     assert counts["succeeded"] == 5
-    assert counts["attempted"] == 5 + len(victim.requests) > 100
+    # A post may come twice in an attempt: a pooled connection that the receiver closes at its reuse is replaced.
+    assert 100 < counts["attempted"] - 5 <= len(victim.requests)
     assert counts["attempted"] + counts["waiting_for_host"] == 5 + 4000
     assert await used(database) == counts["attempted"]  # what waits has used no rung
     again = await client.sweep()  # within the minute
     assert len(victim.requests) <= 600
-    assert again["waiting_for_host"] == 4000 - len(victim.requests)
+    assert again["waiting_for_host"] == 4000 - (counts["attempted"] - 5) - again["attempted"]
     assert {len(delivery.attempts) for delivery in await client.deliveries(ids[-1])} <= {0, 1}
 
 
